@@ -58,7 +58,7 @@ def figures(records: Sequence[Record], finished_by_all: set[str]) -> dict[str, A
     """The figures of one engine.  Shares are of all tasks; what an answer took, of those that were not refused.
 
     ``cost_per_success``: tokens of all candidates on executed tasks, for each right result.  ``tokens_all_finish``: mean tokens
-    on the tasks that every engine finished.  ``rates``: ``maskwright.Metrics`` of the answers, as ``Generator`` and servers report them.
+    on the tasks that every engine finished.  ``rates``: ``maskwright.Metrics`` of the answers, as ``Generator.metrics`` and servers have them.
     """
     taken = [each for each in records if each["refused"] is None]
     metrics = Metrics()

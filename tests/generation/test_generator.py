@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
+import time
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
@@ -165,3 +167,52 @@ def test_a_tokenizer_of_another_model(generator):
     )
     with pytest.raises(mw.VocabularyError, match="do not belong together"):
         mw.Generator(small, generator.tokenizer)
+
+
+def test_every_output_is_counted_once(generator):
+    """Whoever asks for it, however many candidates it has; judging adds to what is known."""
+    generator.metrics = mw.Metrics()
+
+    def birthday(name: str, age: int) -> int:
+        return age + 1
+
+    async def both():
+        _ = [part async for part in generator.astream("x", Colour)]
+        return await generator.acall("x", Colour, n=2, temperature=1.0)
+
+    call = generator.generate(["x"], birthday, max_new_tokens=60)[0]
+    generator.metrics.judge(call, expected=call.value.keywords)
+    generator("x", Colour)
+    generator("x", Colour, num_beams=3)
+    generator("x", Colour, particles=4, seed=0)
+    assert list(generator.stream("x", Colour))
+    assert len(dict(generator.as_completed([("x", Colour, {}), ("x", Colour, {})]))) == 2
+    asyncio.run(both())
+    rates = generator.metrics.rates()
+    assert rates.outputs == 10 and rates.schema_validity == rates.argument_exactness == 1.0
+    assert rates.cost_per_success == call.usage.generated_tokens
+    assert 0 < rates.tokens_per_output < 60 and 0 < rates.latency_p50_seconds <= rates.latency_p95_seconds
+
+
+def test_an_output_without_an_end_is_not_valid(generator, monkeypatch):
+    monkeypatch.setattr(generator, "metrics", mw.Metrics())
+    generator("x", Person, max_new_tokens=60)
+    for part in generator.steps("x", Person, max_new_tokens=60):  # left before its end: not known
+        assert part.tokens
+        break
+    monkeypatch.setattr("maskwright.generation.row.Row._choose", failing)
+    with pytest.raises(mw.ModelError):
+        generator("x", Person, max_new_tokens=60)
+    rates = generator.metrics.rates()
+    assert rates.outputs == 2 and rates.schema_validity == 0.5
+
+
+def failing(*_):
+    raise mw.ModelError("no finite score")
+
+
+@pytest.mark.parametrize("options", [{"particles": 6, "seed": 0}, {"num_beams": 6}])
+def test_seconds_are_those_of_the_search_as_well(options, generator):
+    started = time.perf_counter()
+    result = generator.generate(["x"], Person, max_new_tokens=40, **options)[0]
+    assert 0.5 * (time.perf_counter() - started) < result.usage.seconds

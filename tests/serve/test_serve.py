@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field
 from serving import MODEL, PERSON, Served, json_schema, serving, tiny, tool
 
 import maskwright as mw
+from maskwright.generation.metrics import Rates
 from maskwright.serve.logprobs import TokenList
 from maskwright.serve.settings import Settings
 
@@ -539,6 +540,18 @@ def test_time_passes_while_nobody_asks(served: Served) -> None:
     before = time.process_time()
     time.sleep(0.5)
     assert time.process_time() - before < 0.3, "an idle server takes time"
+
+
+def test_rates_have_the_names_that_they_have_elsewhere(served: Served) -> None:
+    served.chat(response_format=json_schema(PERSON))
+    served.wait_until_idle()
+    families = {
+        family.name.removeprefix("maskwright_") for family in served.service.metrics.registry.collect()
+    }
+    # Nobody tells a server what became of a call.
+    told = {"executable_calls", "argument_exactness", "cost_per_success"}
+    assert {each.name for each in fields(Rates)} - told <= families
+    assert not told & families
 
 
 def test_the_page_names_every_setting_and_metric(served: Served) -> None:

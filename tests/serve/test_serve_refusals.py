@@ -300,6 +300,9 @@ def test_too_many_wait(served: Served) -> None:
 def test_a_client_that_goes_away_frees_its_row(served: Served, stream: bool) -> None:
     outcome = 'maskwright_requests_total{endpoint="chat",outcome="disconnected"}'
     before = served.metric(outcome)
+    served.chat(extra_body={"response_format": {"type": "regex", "pattern": "[ab]{3}"}})
+    served.wait_until_idle(10)
+    outputs, validity = served.metric("maskwright_outputs_total"), served.metric("maskwright_schema_validity")
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "x"}], "stream": stream, "max_tokens": 500,
                        "response_format": {"type": "regex", "pattern": "[ab]{450,}"}}).encode()  # fmt: skip
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
@@ -314,6 +317,9 @@ def test_a_client_that_goes_away_frees_its_row(served: Served, stream: bool) -> 
     generated = served.metric("maskwright_generated_tokens_total")
     served.wait_until_idle(10)
     assert served.metric("maskwright_generated_tokens_total") < generated + 450
+    # It is none that failed.
+    assert served.metric("maskwright_outputs_total") == outputs + 1
+    assert served.metric("maskwright_schema_validity") == validity
     end = time.monotonic() + 10
     while served.metric(outcome) == before:  # counted behind the freeing of the row
         assert time.monotonic() < end

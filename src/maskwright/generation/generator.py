@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
@@ -24,11 +25,13 @@ from maskwright.generation.background import Background
 from maskwright.generation.batch import Batch
 from maskwright.generation.beams import beam_search
 from maskwright.generation.candidates import plans, posterior, whole_logprob
-from maskwright.generation.chooser import Chooser, sampler, seed_at
+from maskwright.generation.chooser import Chooser, seed_at
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.encoder_decoder import EncoderDecoderRows
 from maskwright.generation.guidance import GuidedRows
+from maskwright.generation.jobs import Job, Started, chooser_of, result_of, step_of
 from maskwright.generation.key_values import KeyValueRows, Prefixes
+from maskwright.generation.metrics import Metrics
 from maskwright.generation.model_cache import cache_parameter
 from maskwright.generation.options import GenerationOptions, options_of
 from maskwright.generation.outputs import Changes, Output
@@ -57,6 +60,8 @@ class Generator:
     An output type is a JSON Schema (dict, bool, JSON text), a Python type (pydantic model, dataclass, TypedDict, Literal, Enum,
     ``list[int]``), a function, whose value is a ready call, or any source: ``JsonSchema``, ``Regex``, ``Choice``, ``Lark``,
     ``GBNF``, ``StructuralTag``.
+
+    ``metrics`` counts each output as it ends: whether it is valid, its tokens and seconds.
 
     Safe for several threads; forward passes take turns.
     """
@@ -93,6 +98,7 @@ class Generator:
         self.vocabulary = Vocabulary.from_huggingface(
             tokenizer, vocab_size=width, eos_ids=tokenizer.eos_token_id if eos_ids is None else eos_ids
         )
+        self.metrics = Metrics()
         self._prompter = Prompter(tokenizer, format_prompt)
         self._forced = ForcedText(tokenizer, self.vocabulary)
         self._habits: weakref.WeakKeyDictionary[Any, Habits] = weakref.WeakKeyDictionary()
@@ -178,7 +184,7 @@ class Generator:
         for _ in self._run(rows):
             pass
         outputs = [job.output for job in jobs for _ in range(asked.n)]
-        return [_result(row, output, asked) for row, output in zip(rows, outputs, strict=True)]
+        return [result_of(row, output, asked) for row, output in zip(rows, outputs, strict=True)]
 
     @overload
     def search(
@@ -250,7 +256,7 @@ class Generator:
         """
         batch = self._batch()
         coming = enumerate(requests)
-        started: dict[int, _Started] = {}  # by the identity of their rows, which they hold
+        started: dict[int, Started] = {}  # by the identity of their rows, which they hold
         is_over = False
         while not is_over or batch.is_busy:
             while not is_over and len(batch.running) + len(batch.waiting) < batch.width:
@@ -261,7 +267,7 @@ class Generator:
                 try:
                     asked = options_of(dict(request[2]))
                     (job,) = self._jobs([request[0]], [request[1]], asked)
-                    new = _Started(place, job.output, asked, self._rows(job, asked))
+                    new = Started(place, job.output, asked, self._rows(job, asked))
                 except Exception as error:
                     yield place, error
                     continue
@@ -295,7 +301,7 @@ class Generator:
         """One output, seen after every forward pass.  ``options``: see ``generate``."""
         (row,) = self._single(prompt, output_type, options)
         for _ in self._run([row]):
-            yield _step(row)
+            yield step_of(row)
 
     @overload
     async def acall(
@@ -322,7 +328,7 @@ class Generator:
         (job,) = await asyncio.to_thread(self._jobs, [prompt], [output_type], asked)
         rows = self._rows(job, asked)
         await asyncio.gather(*(self._background.run(row) for row in rows))
-        values = [_result(row, job.output, asked).value for row in rows]
+        values = [result_of(row, job.output, asked).value for row in rows]
         return values if asked.n != 1 else values[0]
 
     async def astream(self, prompt: Prompt, output_type: Any, **options: Any) -> AsyncIterator[Any]:
@@ -332,7 +338,7 @@ class Generator:
         changes = Changes(output)
         queue: asyncio.Queue[str] = asyncio.Queue()
         running = asyncio.ensure_future(
-            self._background.run(row, lambda moved: queue.put_nowait(_step(moved).text))
+            self._background.run(row, lambda moved: queue.put_nowait(step_of(moved).text))
         )
         waiting: asyncio.Future[str] | None = None
         try:
@@ -345,7 +351,7 @@ class Generator:
                 for part in changes.of(waiting.result()):
                     yield part
             await running
-            yield _result(row, output, GenerationOptions()).value
+            yield result_of(row, output, GenerationOptions()).value
         finally:
             left = [task for task in (running, waiting) if task is not None]
             for task in left:
@@ -387,7 +393,7 @@ class Generator:
         (job,) = self._jobs([prompt], [output_type], asked)
         return self._rows(job, asked)
 
-    def _jobs(self, prompts: Sequence[Prompt], output_type: Any, asked: GenerationOptions) -> list[_Job]:
+    def _jobs(self, prompts: Sequence[Prompt], output_type: Any, asked: GenerationOptions) -> list[Job]:
         if (
             not is_messages(prompts)
             or not prompts
@@ -399,7 +405,7 @@ class Generator:
             raise MaskwrightError(
                 f"{len(prompts)} prompts need one output type, or as many, not {len(types)}"
             )
-        made: dict[int, _Job] = {}
+        made: dict[int, Job] = {}
         jobs = []
         for index, (prompt, each) in enumerate(zip(prompts, types, strict=True)):
             known = made.get(id(each))
@@ -410,7 +416,7 @@ class Generator:
                 least = len(grammar.matcher().shortest_completion()) + 1
                 if least > asked.max_new_tokens:
                     raise too_short("max_new_tokens", least, asked.max_new_tokens)
-                known = made[id(each)] = _Job(output, grammar, least)
+                known = made[id(each)] = Job(output, grammar, least)
             instruction = known.output.instruction() if asked.schema_in_prompt else None
             ids = self._prompter.ids(prompt, instruction, known.output.schema)
             contrasts = []
@@ -432,15 +438,19 @@ class Generator:
             raise too_short(f"the model's context less a prompt of {len(ids)} tokens", least, room)
         return min(asked.max_new_tokens, room)
 
-    def _rows(self, job: _Job, asked: GenerationOptions) -> list[Row]:
+    def _rows(self, job: Job, asked: GenerationOptions) -> list[Row]:
         """The outputs of one prompt: to be written, or those of a search, to be judged."""
         if asked.num_beams > 1:
             return self._searched(job, asked)
         if asked.particles is not None:
             return [self._weighed(job, asked)]
-        return [self._row(job, asked, _chooser(asked, job.index * asked.n + copy)) for copy in range(asked.n)]
+        return [
+            self._row(job, asked, chooser_of(asked, job.index * asked.n + copy)) for copy in range(asked.n)
+        ]
 
-    def _row(self, job: _Job, asked: GenerationOptions, chooser: Chooser) -> Row:
+    def _row(
+        self, job: Job, asked: GenerationOptions, chooser: Chooser, *, is_candidate: bool = False
+    ) -> Row:
         with self._lock:
             habits = self._habits.setdefault(job.grammar, Habits())
         return Row(
@@ -453,9 +463,14 @@ class Generator:
             stop=Stop(asked.stops) if asked.stops else None,
             scores_all=asked.logprobs is not False,
             top=asked.top,
+            on_end=None if is_candidate else self._count,
         )
 
-    def _searched(self, job: _Job, asked: GenerationOptions) -> list[Row]:
+    def _count(self, row: Row) -> None:
+        self.metrics.count(row.usage, valid=row.error is None)
+
+    def _searched(self, job: Job, asked: GenerationOptions) -> list[Row]:
+        started = time.perf_counter()
         pad = self.tokenizer.pad_token_id
         pad = self.vocabulary.eos_ids[0] if pad is None else pad
         with self._lock:
@@ -465,23 +480,25 @@ class Generator:
         rows = []
         for tokens in texts:
             row = self._row(job, asked, Chooser())
-            row.write(tokens)
+            row.write(tokens, started)
             row.usage.model_calls += calls
             row.usage.mask_seconds += seconds
             rows.append(row)
         return rows
 
-    def _weighed(self, job: _Job, asked: GenerationOptions) -> Row:
+    def _weighed(self, job: Job, asked: GenerationOptions) -> Row:
         """The candidate that the model finds likeliest as a whole."""
         assert asked.particles is not None
         if self._encodes:
             raise MaskwrightError(
                 "particles are for decoder-only models: pass num_beams, or n with a temperature"
             )
+        started = time.perf_counter()
         rows, guides = [], []
         for index, plan in enumerate(plans(asked.particles, job.contrasts)):
             seed = seed_at(asked.seed, job.index, index)
-            rows.append(self._row(job, replace(asked, logprobs=False), plan.chooser(seed)))
+            drawn = self._row(job, replace(asked, logprobs=False), plan.chooser(seed), is_candidate=True)
+            rows.append(drawn)
             guides.append(plan.guide)
         guided = GuidedRows(KeyValueRows(self.model, self._prefixes), guides)
         for _ in self._run(rows, Batch(guided, len(rows))):
@@ -494,7 +511,7 @@ class Generator:
             }
         best = max(found, key=lambda ids: logprobs[ids])
         row = self._row(job, asked, Chooser())
-        row.write(list(best))
+        row.write(list(best), started)
         row.reason = found[best].reason
         shares: dict[str, float] = {}
         for ids, share in posterior(logprobs).items():
@@ -523,78 +540,3 @@ class Generator:
                 if row.error is not None:
                     raise row.error
             yield
-
-
-@dataclass(frozen=True)
-class _Job:
-    """One prompt and what to write behind it.  ``contrasts``: prompts with less in them; ``index``: its place among the prompts."""
-
-    output: Output
-    grammar: CompiledGrammar
-    least: int
-    prompt: list[int] = field(default_factory=list)
-    contrasts: list[list[int]] = field(default_factory=list)
-    room: int = 0
-    index: int = 0
-
-
-@dataclass(frozen=True)
-class _Started:
-    """A request that is being written: its place, and its rows."""
-
-    place: int
-    output: Output
-    asked: GenerationOptions
-    rows: list[Row]
-
-    @property
-    def is_over(self) -> bool:
-        return all(row.done for row in self.rows) or any(row.error is not None for row in self.rows)
-
-    def results(self) -> list[Generation] | Exception:
-        """What was written, or the first error."""
-        error = next((row.error for row in self.rows if row.error is not None), None)
-        if error is not None:
-            return error
-        try:
-            return [_result(row, self.output, self.asked) for row in self.rows]
-        except Exception as raised:
-            return raised
-
-
-def _chooser(asked: GenerationOptions, index: int) -> Chooser:
-    """How the tokens of one output are chosen; a seed for each output."""
-    return sampler(
-        asked.temperature or 0.0,
-        top_k=asked.top_k,
-        top_p=asked.top_p,
-        min_p=asked.min_p,
-        repetition_penalty=asked.repetition_penalty,
-        seed=seed_at(asked.seed, index),
-    )
-
-
-def _step(row: Row) -> Step:
-    text = row.text
-    if text is None:
-        text = row.vocabulary.decode(row.ids)
-        if row.stop is not None:
-            text = text[: len(text) - row.stop.begun(text)]
-    # The end may be part of a character.
-    return Step(text.decode("utf-8", "ignore"), len(row.ids), row.usage.mask_seconds)
-
-
-def _result(row: Row, output: Output, asked: GenerationOptions) -> Generation:
-    assert row.text is not None, "the row is done"
-    text = row.text.decode("utf-8", "replace")
-    return Generation(
-        output.value(text),
-        text,
-        row.ids,
-        row.reason,
-        row.usage,
-        row.removed,
-        row.logprobs if asked.logprobs is not False else None,
-        row.top_logprobs if asked.top else None,
-        row.posterior,
-    )

@@ -9,6 +9,9 @@ from typing import Generic, Literal
 from maskwright.base.html import percent, shown, some, table
 from maskwright.base.typed import Value
 
+COMPLETE = ("stop", "budget")
+"""Why an output ended that is a text of its language to its end."""
+
 
 @dataclass
 class Usage:

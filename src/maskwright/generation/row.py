@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -60,7 +60,7 @@ class Row:
     """One output: its matcher, its tokens, its budget.
 
     ``room``: the tokens it may have, EOS included; the shortest output must fit, and the row sees to it that it always
-    does.  ``scores_all``: whether the model is asked about tokens at the very end, too.
+    does.  ``scores_all``: whether the model is asked about tokens at the very end, too.  ``on_end``: told when it is done.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Row:
         stop: Stop | None = None,
         scores_all: bool = False,
         top: int = 0,
+        on_end: Callable[[Row], object] | None = None,
     ) -> None:
         self.matcher = matcher
         self.prompt = prompt
@@ -86,6 +87,7 @@ class Row:
         self.vocabulary = forced.vocabulary
         self.scores_all = scores_all
         self.top = top
+        self.on_end = on_end
         self.ids: list[int] = []
         self.text: bytes | None = None
         self.done = False
@@ -107,8 +109,11 @@ class Row:
         self.drafter.wrote(self.ids)
         self._end_if_complete()
 
-    def write(self, tokens: list[int]) -> None:
-        """Take a finished output as it is: it is only judged.  Raises ``MaskwrightError`` where the grammar does not allow it."""
+    def write(self, tokens: list[int], started: float) -> None:
+        """Take a finished output as it is: it is only judged.  ``started``: when the search for it began (``perf_counter``).
+
+        Raises ``MaskwrightError`` where the grammar does not allow it."""
+        self._started = started
         self.matcher.reset()
         self._filled = None
         self.ids, self._ended = [], True
@@ -320,6 +325,8 @@ class Row:
             self.text = self.vocabulary.decode(self.ids)
         self.usage.generated_tokens = len(self.ids)
         self.usage.seconds = time.perf_counter() - self._started
+        if self.on_end is not None:
+            self.on_end(self)
 
     def finish_unread(self) -> bool:
         """End without asking the model at all, where the grammar has one text only; whether it is over."""

@@ -70,11 +70,8 @@ class Metrics:
     def output(self, row: Row, constrained: bool) -> None:
         """An output has ended, or was given up."""
         if constrained:
-            self._rates.add(
-                valid=row.done and not row.cancelled and row.error is None,
-                tokens=len(row.ids),
-                seconds=row.usage.seconds if row.done else None,
-            )
+            # Of one whose client went away, nobody knows.
+            self._rates.count(row.usage, valid=row.error is None if row.done else None)
         self._prompt.inc(row.usage.prompt_tokens)
         self._generated.inc(len(row.ids))
         self._forced.inc(row.usage.forced_tokens)
@@ -88,24 +85,27 @@ class Metrics:
 
 
 class _Rates:
-    """``Metrics.rates`` of outputs with a constraint.  A server sees no calls run, and knows no right answers."""
+    """``Metrics.rates`` of outputs with a constraint, by the names of its fields.  A server sees no calls run, and knows no right answers."""
 
     def __init__(self, rates: Rates) -> None:
         self._rates = rates
 
     def collect(self) -> Iterator[Any]:
-        found = self._rates.rates()
-        for name, help_text, value in (
+        found = self._rates.rates().asdict()
+        yield CounterMetricFamily(
+            "maskwright_outputs", "Outputs with a constraint, left ones included", value=found["outputs"]
+        )
+        for name, help_text in (
             (
                 "schema_validity",
-                "Share of outputs with a constraint that were written to their end",
-                found.schema_validity,
+                "Share of outputs with a constraint that follow it; others ended with an error",
             ),
-            ("latency_p50_seconds", "Median time of an output with a constraint", found.latency_p50),
-            ("latency_p95_seconds", "95th percentile of that time", found.latency_p95),
+            ("tokens_per_output", "Mean number of tokens of an output with a constraint"),
+            ("latency_p50_seconds", "Median time of an output with a constraint"),
+            ("latency_p95_seconds", "95th percentile of the time of an output with a constraint"),
         ):
-            if value is not None:
-                yield GaugeMetricFamily(f"maskwright_{name}", help_text, value=value)
+            if found[name] is not None:
+                yield GaugeMetricFamily(f"maskwright_{name}", help_text, value=found[name])
 
 
 class _Compiles:
