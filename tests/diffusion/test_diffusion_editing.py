@@ -6,9 +6,11 @@ Judges: all texts of a small language, the package jsonschema, SQLite, and Pytho
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import json
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jsonschema
@@ -16,7 +18,16 @@ import numpy as np
 import pytest
 
 import maskwright as mw
-from maskwright.diffusion import EMPTY, Canvas, Gap, MaskedDiffusionModel, Schedule, infill, infill_steps
+from maskwright.diffusion import (
+    EMPTY,
+    Canvas,
+    Gap,
+    MaskedDiffusionModel,
+    Schedule,
+    Step,
+    infill,
+    infill_steps,
+)
 from maskwright.errors import LimitError, UnsatisfiableError
 
 PIECES = [b"a", b"b", b"ab", b"ba", b"aab"]
@@ -48,6 +59,29 @@ def fillings(head: str, tail: str, low: int, high: int) -> set[tuple[int, ...]]:
     }
 
 
+def edits(
+    grammar: Any,
+    head: str,
+    tail: str,
+    gap: Gap,
+    seeds: int,
+    loop: Callable[..., Iterator[Step]] = infill_steps,
+) -> set[tuple[int, ...]]:
+    """What a loop puts between two texts, with so many seeds; nothing else changes."""
+    parts = [head.encode(), gap, tail.encode(), 5]
+    slots = [i for i, token in enumerate(Canvas(grammar, parts).tokens) if token < 0]
+    found = set()
+    for seed in range(seeds):
+        schedule = Schedule(temperature=1.0, steps=1 + seed % 3)
+        model = Random(LETTERS, 6, seed)
+        *_, step = loop(model, grammar, parts, schedule=schedule, seed=seed)
+        middle = tuple(step.tokens[i] for i in slots if 0 <= step.tokens[i] < len(PIECES))
+        text = LETTERS.decode([token for token in step.tokens if token not in (EMPTY, 5)]).decode()
+        assert text == head + b"".join(PIECES[i] for i in middle).decode() + tail
+        found.add(middle)
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 2), (1, 1), (2, 2)])
 def test_a_span_of_a_text(low: int, high: int) -> None:
@@ -58,26 +92,39 @@ def test_a_span_of_a_text(low: int, high: int) -> None:
         head, tail = DOCUMENT[:start], DOCUMENT[end:]
         # Behind the last text a slot may hold an end token.
         expected = fillings(head, tail, low if tail else 0, high)
-        parts = [head.encode(), Gap(low, high), tail.encode(), 5]
         if not expected:
             refused += 1
             with pytest.raises(UnsatisfiableError):
-                Canvas(grammar, parts)
+                Canvas(grammar, [head.encode(), Gap(low, high), tail.encode(), 5])
             continue
-        found = set()
-        for seed in range(12 * len(expected)):
-            schedule = Schedule(temperature=1.0, steps=1 + seed % 3)
-            *_, step = infill_steps(Random(LETTERS, 6, seed), grammar, parts, schedule=schedule, seed=seed)
-            slots = [i for i, token in enumerate(Canvas(grammar, parts).tokens) if token < 0]
-            middle = tuple(step.tokens[i] for i in slots if 0 <= step.tokens[i] < len(PIECES))
-            ids = [token for token in step.tokens if token not in (EMPTY, 5)]
-            text = LETTERS.decode(ids).decode()
-            assert text == head + b"".join(PIECES[i] for i in middle).decode() + tail
-            assert middle in expected
-            found.add(middle)
+        found = edits(grammar, head, tail, Gap(low, high), 12 * len(expected))
+        assert found <= expected
         if len(expected) <= 6:
             assert found == expected
     assert refused > 0 or high > 0
+
+
+def forgets_what_follows(model: Any, grammar: Any, parts: list[Any], **options: Any) -> Iterator[Step]:
+    *_, step = infill_steps(model, grammar, parts[:2], **options)
+    step.tokens += Canvas(grammar, parts).tokens[len(step.tokens) :]
+    yield step
+
+
+def takes_the_first_that_fits(model: Any, grammar: Any, parts: list[Any], **options: Any) -> Iterator[Step]:
+    *_, step = infill_steps(model, grammar, parts, **options)
+    step.tokens = Canvas(grammar, parts).witness()
+    yield step
+
+
+def test_wrong_variants_are_caught() -> None:
+    """Loops that check nothing, forget the text behind the span, or write the same whatever the model says."""
+    grammar = mw.compile_regex(PATTERN, LETTERS)
+    head, tail, gap = "ab", "bb", Gap(0, 2)
+    expected = fillings(head, tail, 0, 2)
+    assert edits(grammar, head, tail, gap, 60) == expected
+    for wrong in (functools.partial(infill_steps, criterion="none"), forgets_what_follows):
+        assert not edits(grammar, head, tail, gap, 60, wrong) <= expected, wrong
+    assert edits(grammar, head, tail, gap, 60, takes_the_first_that_fits) < expected
 
 
 # --- documents

@@ -285,6 +285,45 @@ def test_backward_leaves_what_was_there_before(grammar: mw.CompiledGrammar) -> N
         assert session.finished or len(session.ids) == len(again.ids) + 1
 
 
+def goes_back_right(kind: type[Session], grammar: mw.CompiledGrammar) -> bool:
+    """Whether what is written behind a text that was taken back is what model and grammar say of the text that is left."""
+    for seed in range(10):
+        session = kind(model(), grammar, max_tokens=30, seed=seed)
+        session.forward("token", 6)
+        session.backward("token", min(3, len(session.ids)))
+        try:
+            session.forward()
+        except mw.MaskwrightError:
+            return False
+        scores = [math.log(distribution(session.ids[:i])[t]) for i, t in enumerate(session.ids)]
+        expected = sum(scores) + math.log(distribution(session.ids)[EOS].sum())
+        is_text = GrammarConstraint(grammar).complete(session.ids)
+        if not is_text or session.log_probability != pytest.approx(expected):
+            return False
+    return True
+
+
+def test_sessions_that_forget_to_rewind_are_caught(grammar: mw.CompiledGrammar) -> None:
+    class StaleModel(Session):
+        def _behind(self) -> Any:
+            self._read = len(self.ids)
+            return super()._behind()
+
+    class StaleMatcher(Session):
+        def _cut(self, length: int) -> None:
+            self._keep(length, self._matcher)
+
+    class StaleScores(Session):
+        def _keep(self, length: int, matcher: Any) -> None:
+            scores = list(self._scores)
+            super()._keep(length, matcher)
+            self._scores = scores
+
+    assert goes_back_right(Session, grammar)
+    for wrong in (StaleModel, StaleMatcher, StaleScores):
+        assert not goes_back_right(wrong, grammar), wrong
+
+
 def test_tokens_are_symbols(grammar: mw.CompiledGrammar) -> None:
     session = Session(model(), grammar, max_tokens=12, seed=4)
     session.forward("token", 5)
