@@ -287,7 +287,7 @@ def _absorbing(run: _Run, number: int) -> Iterator[Step]:
 class _LookAhead:
     """Logits of a run's canvas, from a call that was made for an earlier one where that saw it coming.
 
-    Lossless self-speculation (Gao et al. 2025, arXiv 2510.04147; S2D2, arXiv 2603.25702, verifies blocks in order): with the last logits in place of those to come,
+    Lossless self-speculation (SSD, Gao et al. 2025, arXiv 2510.04147): with the last logits in place of those to come,
     and the random numbers that will come, the loop is run ahead on a fork; the model is asked about the canvas at hand and
     those ``schedule.ahead - 1`` in one call.  The loop itself then goes as it always goes, and looks up what was guessed right.
     """
