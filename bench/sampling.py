@@ -4,7 +4,8 @@
 
 Parts (``--parts``): ``distances`` to the exact posterior at equal numbers of model calls; ``calls`` of a black-box
 constraint for each token; ``throughput`` of particles against plain ``generate``; ``genlm``, with
-``--genlm PYTHON`` naming an interpreter that has genlm-control, the same task side by side.
+``--genlm PYTHON`` naming an interpreter that has genlm-control, the same task side by side; ``variance`` of the weights of single
+draws, and their evaluations, by estimator (the table in docs/sampling.md; not by default: some minutes).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sampling_cases import Masked, binary_strings, bracket_transformer, enumerate_target, tasks
+from sampling_cases import Masked, binary_strings, bracket_transformer, enumerate_target, shared_masses, tasks
 
 import maskwright as mw
 from maskwright.demo import format_prompt
@@ -41,6 +42,7 @@ from maskwright.sampling import (
 )
 from maskwright.sampling import population as population_module
 from maskwright.sampling.adaptive import awrs_table
+from maskwright.sampling.order import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from tiny_model import REQUESTS, TINY
@@ -137,6 +139,35 @@ def calls() -> dict[str, Any]:
             "seconds": seconds,
         }
         print(name, results[name])
+    return results
+
+
+def variance(draws: int = 4000) -> dict[str, Any]:
+    """Relative variance of the weight of one draw, and evaluations, by estimator; printed as a table in Markdown."""
+    results: dict[str, Any] = {}
+    methods = ("recursive", "geometric", "auto")
+    print("| probabilities | recursive | geometric | default |\n|---|---|---|---|")
+    for name, (p, good) in shared_masses().items():
+        results[name] = {}
+        count = min(draws, 200_000_000 // len(p))  # the geometric estimator takes memory for each
+        for method in methods:
+            found = awrs_table(
+                Table(np.log(p)[None]),
+                np.zeros(count, dtype=np.int64),
+                lambda at, tokens, good=good: good[tokens],
+                np.random.default_rng(7),
+                method=method,
+            )
+            weights = np.exp(found.log_weights) / p[good].sum()
+            results[name][method] = {
+                "variance": float(weights.var()),
+                "evaluations": float(found.calls.mean()),
+            }
+        cells = [
+            f"{results[name][method]['variance']:.2g} / {results[name][method]['evaluations']:.3g}"
+            for method in methods
+        ]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
     return results
 
 
@@ -265,6 +296,7 @@ def main() -> None:
         "calls": calls,
         "throughput": throughput,
         "genlm": lambda: genlm(options.genlm),
+        "variance": variance,
     }
     results: dict[str, Any] = {
         "machine": {"python": platform.python_version(), "cores": os.cpu_count(), "load": os.getloadavg()[0]}

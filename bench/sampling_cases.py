@@ -266,3 +266,19 @@ def tasks(backend: HuggingFaceModel) -> dict[str, tuple[Any, Constraint, int]]:
         "SQL masks and schema, confident model": (confident_sql, GrammarConstraint(sql) * names, 40),
         "SMILES, confident model": (confident_smiles, smiles, 40),
     }
+
+
+def shared_masses() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """name -> (probabilities [V], whether each token is good [V]): what the variance of single draws is measured on."""
+    tokens = np.arange(100_000)
+    cases = {
+        "100 000 equal ones": (np.ones(100_000), tokens % 100 == 0),
+        "10 000 equal ones": (np.ones(10_000), tokens[:10_000] % 100 == 0),
+        "1000 equal ones, half of them good": (np.ones(1000), tokens[:1000] % 2 == 0),
+        "one of 0.9 that is bad, equal ones": (np.r_[0.9, np.full(1000, 1e-4)], tokens[:1001] % 100 == 1),
+        "one of 0.2 that is good, equal ones": (np.r_[0.2, np.full(1000, 8e-4)], tokens[:1001] % 100 == 0),
+        "Zipf over 2000, 3 % good": (1 / np.arange(1, 2001), tokens[:2000] % 33 == 20),
+        "one good one of 0.01, equal bad ones": (np.r_[0.01, np.full(1000, 0.00099)], tokens[:1001] == 0),
+        "0.95 good, 0.03 bad, 0.02 good": (np.array([0.95, 0.03, 0.02]), np.array([True, False, True])),
+    }
+    return {name: (p / p.sum(), good) for name, (p, good) in cases.items()}
