@@ -219,6 +219,7 @@ def test_the_page_on_strategies(with_model: bool, tmp_path: Path, monkeypatch: p
     names = run("strategies.md", slice(None if with_model else 2))
     if with_model:
         assert re.fullmatch(r"[1-9]([+*][1-9]){1,4}", names["value"])
+        assert re.fullmatch(r"[1-9][+*][1-9]", names["short"])
         assert names["model"].decode(names["found"].found[0].ids) == " old clock" and names["found"].proved
         assert names["chosen"].reward == 1
     else:

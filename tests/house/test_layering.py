@@ -124,6 +124,8 @@ ENGINE = {
 EXCEPTIONS = {
     # Content has one key, whoever asks.
     ("maskwright.frontends.parts", "_core"),
+    # Files of strategies are read where strategies are, once somebody searches.
+    ("maskwright.generation.searched", "search"),
 }
 # Those that do with less than what is before them.
 ONLY = {

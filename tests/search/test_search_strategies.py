@@ -239,3 +239,63 @@ def test_generators_take_a_strategy() -> None:
         gen.search("Seven.", schema, Strategy("sample", max_tokens=20), lambda value: 0.0, budget=2, seed=0)
         is None
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("as_path", [str, Path])
+def test_generators_take_a_file_and_the_constraints_that_it_names(as_path: Any, tmp_path: Path) -> None:
+    """A constraint of the strategy that the caller has; those that it does not name are left out."""
+    pytest.importorskip("torch", reason="the generator runs a model")
+    from tiny_model import TINY
+
+    gen = mw.Generator.from_pretrained(TINY)
+    source = mw.Regex("[ab]{2}")
+    one_of = mw.compile_regex("b[ab]", gen.vocabulary)
+    given = {"tests": GrammarConstraint(one_of), "nothing": Predicate(lambda ids: not ids)}
+    path = tmp_path / "strategy.toml"
+    Strategy("sample", max_tokens=8, constraints=("grammar", "tests")).save(path)
+    asked: list[str] = []
+
+    def reward(text: str) -> float:
+        asked.append(text)
+        return 0.5
+
+    found = gen.search("x", source, as_path(path), reward, constraints=given, budget=60, seed=0)
+    assert found in ("ba", "bb") and asked and all(text[0] == "b" for text in asked)
+    asked.clear()
+    gen.search("x", source, Strategy("beam", max_tokens=8), reward, constraints=given, budget=60)
+    assert {text[0] for text in asked} == {"a", "b"}
+
+
+@pytest.mark.slow
+def test_what_generators_cannot_search_with(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the generator runs a model")
+    from tiny_model import TINY
+
+    gen = mw.Generator.from_pretrained(TINY)
+
+    def call(strategy: Any, **options: Any) -> Any:
+        return gen.search("x", mw.Regex("[ab]{2}"), strategy, lambda text: 0.5, budget=20, **options)
+
+    tests = Strategy("sample", max_tokens=8, constraints=("grammar", "tests"))
+    with pytest.raises(mw.MaskwrightError, match=r"names tests; there are grammar.*constraints="):
+        call(tests)
+    with pytest.raises(mw.MaskwrightError, match="nosuch"):
+        call(tmp_path / "nosuch.toml")
+    for wrong in (5, None, {"method": "sample"}):
+        with pytest.raises(mw.MaskwrightError, match="strategy: expected a Strategy or the path of its file"):
+            call(wrong)
+    for given in (5, [("tests", None)], {"tests": None}, {"tests": lambda ids: True}):
+        with pytest.raises(mw.MaskwrightError, match="constraints"):
+            call(tests, constraints=given)
+    with pytest.raises(mw.MaskwrightError, match="'grammar' is that of the output type"):
+        call(tests, constraints={"grammar": Predicate(lambda ids: True)})
+
+
+def test_what_is_no_strategy(constraints: dict[str, Any]) -> None:
+    for wrong in ("strategy.toml", None, {"method": "sample"}):
+        with pytest.raises(mw.MaskwrightError, match="strategy: expected Strategy"):
+            search(model(), wrong, constraints, near, budget=5)  # type: ignore[arg-type]
+    for given in (None, [], {"grammar": None}):
+        with pytest.raises(mw.MaskwrightError, match="constraint"):
+            search(model(), Strategy("greedy"), given, near, budget=5)  # type: ignore[arg-type]

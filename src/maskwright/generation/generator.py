@@ -14,13 +14,13 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from maskwright.base.arguments import whole
 from maskwright.base.typed import Value
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.compiling.compiler import compile as compile_source
-from maskwright.errors import LimitError, MaskwrightError, OutputError, VocabularyError
+from maskwright.errors import LimitError, MaskwrightError, VocabularyError
 from maskwright.generation.background import Background
 from maskwright.generation.batch import Batch
 from maskwright.generation.beams import beam_search
@@ -38,12 +38,19 @@ from maskwright.generation.outputs import Changes, Output
 from maskwright.generation.prompts import Prompt, Prompter, is_messages
 from maskwright.generation.results import Generation, Step
 from maskwright.generation.row import Row, Stop, too_short
+from maskwright.generation.searched import searched, strategy_of
 from maskwright.generation.stops import check_stops
 from maskwright.generation.trace import Trace, trace
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.masks.forced import ForcedText
 from maskwright.sources import Source
 from maskwright.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from maskwright.sampling.constraints import Constraint
+    from maskwright.search.strategy import Strategy
 
 Returned = TypeVar("Returned")
 Asked: TypeAlias = type[Value] | Source[Value]
@@ -191,9 +198,10 @@ class Generator:
         self,
         prompt: Prompt,
         output_type: Asked[Value],
-        strategy: Any,
+        strategy: Strategy | str | Path,
         reward: Callable[[Value], float],
         *,
+        constraints: Mapping[str, Constraint] | None = ...,
         budget: int = ...,
         seed: int | None = ...,
         schema_in_prompt: bool = ...,
@@ -203,9 +211,10 @@ class Generator:
         self,
         prompt: Prompt,
         output_type: Any,
-        strategy: Any,
+        strategy: Strategy | str | Path,
         reward: Callable[[Any], float],
         *,
+        constraints: Mapping[str, Constraint] | None = ...,
         budget: int = ...,
         seed: int | None = ...,
         schema_in_prompt: bool = ...,
@@ -214,35 +223,26 @@ class Generator:
         self,
         prompt: Prompt,
         output_type: Any,
-        strategy: Any,
+        strategy: Strategy | str | Path,
         reward: Callable[[Any], float],
         *,
+        constraints: Mapping[str, Constraint] | None = None,
         budget: int = 1000,
         seed: int | None = None,
         schema_in_prompt: bool = False,
     ) -> Any:
         """The value of highest ``reward(value)`` (0 to 1) that a ``maskwright.search.Strategy`` finds within ``budget`` model calls.
 
-        ``Strategy.load(file)`` has one that was tuned.  A value that the type refuses is worth 0.  None when no text was complete in time.
+        ``strategy``: itself or its file, such as one that was tuned.  ``constraints``: those that it names beside ``"grammar"``, which is that of the type.
+        A value that the type refuses is worth 0.  None when no text was complete in time.
         """
-        asked = options_of({"max_new_tokens": strategy.max_tokens, "schema_in_prompt": schema_in_prompt})
+        chosen = strategy_of(strategy)
+        asked = options_of({"max_new_tokens": chosen.max_tokens, "schema_in_prompt": schema_in_prompt})
         (job,) = self._jobs([prompt], [output_type], asked)
-        strategy = replace(strategy, max_tokens=job.room)
-
-        def value(ids: list[int]) -> Any:
-            return job.output.value(self.vocabulary.decode(ids).decode("utf-8", "replace"))
-
-        def judged(ids: list[int]) -> float:
-            try:
-                found = value(ids)
-            except OutputError:
-                return 0.0
-            return reward(found)
-
-        best = strategy.write(
-            self.model, self.tokenizer, job.prompt, job.grammar, judged, budget=budget, seed=seed
-        )
-        return None if best.ids is None else value(best.ids)
+        return searched(
+            chosen, self.model, self.tokenizer, job.prompt, job.grammar, job.output, reward,
+            room=job.room, constraints=constraints, budget=budget, seed=seed,
+        )  # fmt: skip
 
     def as_completed(
         self, requests: Iterable[tuple[Prompt, Any, Mapping[str, Any]]]

@@ -106,14 +106,24 @@ class Strategy:
         grammar: CompiledGrammar,
         reward: Reward,
         *,
+        constraints: Mapping[str, Constraint] | None = None,
         budget: int,
         seed: int | np.random.Generator | None = None,
     ) -> Best:
-        """The best text of a grammar behind a prompt of a Hugging Face model; this is what ``Generator.search`` calls."""
+        """The best text of a grammar behind a prompt of a Hugging Face model; this is what ``Generator.search`` calls.
+
+        ``constraints``: those that there are beside ``"grammar"``, by name.
+        """
         from maskwright.sampling.huggingface import HuggingFaceModel
 
+        check_type(constraints, (Mapping, type(None)), "constraints", MaskwrightError)
+        if constraints is not None and "grammar" in constraints:
+            raise MaskwrightError(
+                "constraints: 'grammar' is that of the output type; give yours another name"
+            )
+        named = {"grammar": GrammarConstraint(grammar), **(constraints or {})}
         source = HuggingFaceModel(model, tokenizer, prompt, eos_ids=grammar.vocabulary.eos_ids)
-        return search(source, self, {"grammar": GrammarConstraint(grammar)}, reward, budget=budget, seed=seed)
+        return search(source, self, named, reward, budget=budget, seed=seed)
 
 
 def _path(path: str | Path) -> Path:
@@ -153,10 +163,15 @@ def search(
     Methods that can go on do so until the budget is spent, or until a text has reward 1.  Equal seeds give equal results.  Raises
     ``MaskwrightError`` for names of constraints that are not there, ``ConstraintError`` for other rewards, and what the methods raise.
     """
+    check_type(strategy, Strategy, "strategy", MaskwrightError)
+    check_type(constraints, Mapping, "constraints", MaskwrightError)
+    for name, each in constraints.items():
+        check_type(each, Constraint, f"constraints: {name!r}", MaskwrightError)
     missing = set(strategy.constraints) - constraints.keys()
     if missing:
         raise MaskwrightError(
-            f"constraints: the strategy names {', '.join(sorted(missing))}; there are {', '.join(sorted(constraints))}"
+            f"constraints: the strategy names {', '.join(sorted(missing))}; there are {', '.join(sorted(constraints))}; "
+            "give the others by name: constraints={name: Constraint}"
         )
     chosen = [constraints[name] for name in strategy.constraints]
     constraint = chosen[0] if len(chosen) == 1 else Product(chosen) if chosen else Everything()
