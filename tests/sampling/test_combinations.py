@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from functools import cache
 from typing import Any
 
@@ -247,6 +248,51 @@ def test_models_of_different_vocabularies_by_their_bytes() -> None:
         anchored(first(), second(), math.inf).next_byte_logprobs(b"\xffa"),
         first().next_byte_logprobs(b"\xffa"),
     )
+
+
+def test_a_pruned_safe_model_is_another_one() -> None:
+    """The budget then holds against what was kept.  A warning says so, once; the docs say how much it can be."""
+    b = texts()[1]
+
+    def made(of: str, prune: float) -> ByteModel:
+        kind = (
+            (small.model, small.vocabulary) if of == "strong" else (small.other_model, small.other_vocabulary)
+        )
+        return ByteModel(kind[0](), kind[1](), prune=prune)
+
+    safe = made("safe", 0.3)
+    near = anchored(made("strong", 0.0), safe, 0.3)
+    with pytest.warns(UserWarning, match="safe model has dropped token sequences") as said:
+        found = anchored_texts(near)
+    assert len(said) == 1
+    assert divergence(found, b) > 0.6
+    mean = 0.0
+    for text, p in found.items():
+        steps = (safe.next_byte_logprobs(text[:n])[byte] for n, byte in enumerate(text))
+        mean += p * (sum(steps) - safe.bounds(text)[0])
+    assert divergence(found, b) <= 0.3 + mean < 0.9
+    # What the strong model drops is no matter, nor is a safe one that drops nothing.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = anchored_texts(anchored(made("strong", 0.3), made("safe", 0.0), 0.3))
+        assert divergence(found, b) <= 0.3 + 1e-9
+
+
+def test_models_that_are_made_of_others_know_that_they_are_pruned() -> None:
+    digits = GrammarConstraint(mw.compile_regex("[ab]*", first().vocabulary))
+    for make in (
+        lambda safe: mixture([first(), safe]),
+        lambda safe: product([safe, first()]),
+        lambda safe: anchored(first(), safe, 1.0),
+    ):
+        for prune, expected in ((0.3, True), (0.0, False)):
+            safe = make(ByteModel(small.other_model(), small.other_vocabulary(), prune=prune))
+            assert not safe.has_dropped
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                anchored(first(), safe, 1.0, constraint=digits).state([b"abab"])
+            assert safe.has_dropped == expected
+            assert any("safe model has dropped" in str(each.message) for each in said) == expected
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ neither does the mean.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,6 +46,10 @@ def anchored(
     exact one (``GrammarConstraint``), applied to *both* models, so the guarantee is against the safe model under the same masks.  Masks on the
     result instead, or the weights of ``smc``, would void it.
 
+    A safe model that drops token sequences (``ByteModel`` with ``prune`` above 0, or None and more than ``max_sequences``) is another model: the
+    budget then holds against what it keeps, and KL to its true texts can be more.  A warning says so once, when it happens.  What the strong model
+    drops does no harm.
+
     Where no distribution within the allowance is possible for the strong model (it gives probability zero to what the safe model writes), the
     step is the safe model's.  Raises ``MaskwrightError`` for a budget that is negative or no number and for bad options,
     ``VocabularyError`` for models that do not fit each other (``Combination``), ``ConstraintError`` for constraints that are not exact.
@@ -71,6 +76,7 @@ class Anchored(Combination):
         super().__init__(models)
         self.budget = real(budget, "budget")
         self.steps = None if steps is None else whole(steps, "steps", low=1)
+        self._warned = False
 
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
         count = len(prefixes)
@@ -79,6 +85,17 @@ class Anchored(Combination):
         for column in columns(prefixes):
             state = state.extend(np.arange(count), np.array(column, dtype=np.int64))
         return state
+
+    def warn_of_dropped(self) -> None:
+        """Say once that the safe model is no longer exactly itself."""
+        if not self._warned and self.models[1].has_dropped:
+            self._warned = True
+            warnings.warn(
+                "anchored: the safe model has dropped token sequences (ByteModel, prune), so the budget holds against what it keeps, "
+                "not against its true texts; for a guarantee give it prune=0, and max_sequences as large as is needed. "
+                "ByteModel.bounds says what was lost",
+                stacklevel=2,
+            )
 
     def allowance(self, spent: Floats, lengths: Integers) -> Floats:
         """What the next step may spend, in nats."""
@@ -104,6 +121,7 @@ class _State(ModelState):
             one_end(safe.logprobs, owner.eos_ids),
             owner.allowance(spent, lengths),
         )
+        owner.warn_of_dropped()
 
     def extend(self, parents: Integers, tokens: Integers) -> ModelState:
         moving = tokens != STAY

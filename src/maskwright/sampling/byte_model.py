@@ -107,7 +107,7 @@ class ByteModel(LanguageModel):
     says what was lost.  The likeliest one of those that end with the prefix stays in any case, so what any token behind it can begin with
     stays possible; a byte that only dropped sequences lead to does not.
 
-    ``rows`` counts the token sequences evaluated, ``calls`` the calls of the model.  Raises ``VocabularyError`` when the vocabulary
+    ``rows`` counts the token sequences evaluated, ``calls`` the calls of the model; ``has_dropped``: whether any was.  Raises ``VocabularyError`` when the vocabulary
     does not fit the model or has no bytes, ``MaskwrightError`` for bad options; ``ModelError`` for an impossible prompt.
     """
 
@@ -224,6 +224,7 @@ class ByteModel(LanguageModel):
             share = self._share(len(sequences), row)
             if share and sequences:
                 sequences, dropped = self._pruned(sequences, share)
+                self.has_dropped |= dropped > MINUS_INFINITY
                 lost = float(np.logaddexp(lost, dropped))
             found.append(_Behind(sequences, lost))
             fresh += [each for each in sequences if each.token != STAY]

@@ -48,6 +48,10 @@ class Combination(LanguageModel):
         """The bytes that all of them may write; None: not known."""
         self._prefixes = PrefixStates(self)
 
+    @property
+    def has_dropped(self) -> bool:  # type: ignore[override]
+        return any(each.has_dropped for each in self.models)
+
     def next_byte_logprobs(self, prefix: bytes) -> Floats:
         """log p(next byte | prefix), float64 [257]; the last one is the end.
 
@@ -195,6 +199,10 @@ class Masked(LanguageModel):
         self.eos_ids = model.eos_ids
         self.room = model.room
         self.alphabet = getattr(model, "alphabet", None)
+
+    @property
+    def has_dropped(self) -> bool:  # type: ignore[override]
+        return self.model.has_dropped
 
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
         constraint = self.constraint
