@@ -164,25 +164,28 @@ def together(first: LanguageModel, second: LanguageModel, texts: list[str]) -> d
 
 def anchoring(strong: LanguageModel, safe: LanguageModel, length: int = 24) -> list[dict[str, Any]]:
     """Budgets: what written texts spent, and what each model thinks of them."""
+    ways = {str(budget): anchored(strong, safe, budget, steps=length) for budget in (2.0, 8.0, 32.0)}
     found = []
-    for budget in (0.0, 2.0, 8.0, 32.0, float("inf")):
-        model = anchored(strong, safe, budget, steps=length)
+    for budget, model in {"safe itself": safe, **ways, "strong itself": strong}.items():
         rng = np.random.default_rng(3)
         spent, by = [], []
         for _ in range(4):
             state: Any = model.state([[]])
+            judges = [each.state([[]]) for each in (strong, safe)]
             logs = np.zeros(2)
             for _ in range(length):
                 row = state.logprobs[0].copy()
                 row[256] = -np.inf
                 byte = int((row - np.log(rng.standard_exponential(257))).argmax())
-                logs += [float(each.logprobs[0][byte]) for each in (state.strong, state.safe)]
-                state = state.extend(np.zeros(1, dtype=np.int64), np.array([byte]))
-            spent.append(float(state.spent[0]))
+                logs += [float(each.logprobs[0][byte]) for each in judges]
+                step = np.zeros(1, dtype=np.int64), np.array([byte])
+                state, *judges = [each.extend(*step) for each in (state, *judges)]
+            if budget in ways:
+                spent.append(float(state.spent[0]))
             by.append(logs / length)
         row = {
-            "budget": str(budget),
-            "spent_most": max(spent),
+            "budget": budget,
+            "spent_most": max(spent, default=None),
             "strong_nats_per_byte": -float(np.mean(by, axis=0)[0]),
             "safe_nats_per_byte": -float(np.mean(by, axis=0)[1]),
         }

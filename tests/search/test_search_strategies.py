@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,17 @@ def test_what_generators_cannot_search_with(tmp_path: Path) -> None:
             call(tests, constraints=given)
     with pytest.raises(mw.MaskwrightError, match="'grammar' is that of the output type"):
         call(tests, constraints={"grammar": Predicate(lambda ids: True)})
+
+
+@pytest.mark.parametrize("budget", [0, -1, float("inf"), float("nan"), 1.5, None])
+def test_budgets_that_are_none(budget: Any, constraints: dict[str, Any]) -> None:
+    with pytest.raises(mw.MaskwrightError, match="budget"):
+        search(model(), Strategy("mcts"), constraints, near, budget=budget)
+    if importlib.util.find_spec("optuna") is not None:
+        with pytest.raises(mw.MaskwrightError, match="budget"):
+            tune([Task(model(), constraints, near)], budget=budget, calls=5)
+        with pytest.raises(mw.MaskwrightError, match="calls"):
+            tune([Task(model(), constraints, near)], budget=5, calls=budget)
 
 
 def test_what_is_no_strategy(constraints: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ def anchored(
 ) -> Anchored:
     """The strong model, kept within a budget of the safe one: KL(texts ‖ the safe model's texts) is at most ``budget`` nats.
 
-    0 is the safe model, infinity the strong one.  ``steps``: the budget is spread evenly over so many steps (tokens or bytes): within the first t
+    The budget is positive and finite: with nothing to spend the result would be the safe model, without a bound the strong one.  ``steps``: the budget is spread evenly over so many steps (tokens or bytes): within the first t
     of them at most the share t / steps is spent, and what is left over is carried on.  None: any step may spend all that is left.
 
     Models of the same tokens are taken as they are; with different vocabularies they are given as ``ByteModel``.  ``constraint``: an
@@ -51,7 +51,7 @@ def anchored(
     drops does no harm.
 
     Where no distribution within the allowance is possible for the strong model (it gives probability zero to what the safe model writes), the
-    step is the safe model's.  Raises ``MaskwrightError`` for a budget that is negative or no number and for bad options,
+    step is the safe model's.  Raises ``MaskwrightError`` for a budget that is not positive and finite and for bad options,
     ``VocabularyError`` for models that do not fit each other (``Combination``), ``ConstraintError`` for constraints that are not exact.
     """
     return Anchored(strong, safe, budget, steps, constraint)
@@ -75,6 +75,15 @@ class Anchored(Combination):
         )
         super().__init__(models)
         self.budget = real(budget, "budget")
+        if self.budget in (0.0, np.inf):
+            why, instead = (
+                ("0 nats leave nothing to the strong model", "safe")
+                if self.budget == 0
+                else ("an infinite one bounds nothing", "strong")
+            )
+            raise MaskwrightError(
+                f"budget: {why}; give positive, finite nats, or use the {instead} model itself"
+            )
         self.steps = None if steps is None else whole(steps, "steps", low=1)
         self._warned = False
 
@@ -99,8 +108,6 @@ class Anchored(Combination):
 
     def allowance(self, spent: Floats, lengths: Integers) -> Floats:
         """What the next step may spend, in nats."""
-        if self.budget == np.inf:
-            return np.full(len(spent), np.inf)
         share = np.ones(len(spent)) if self.steps is None else np.minimum(1.0, (lengths + 1) / self.steps)
         return np.maximum(0.0, self.budget * share - spent)
 
@@ -137,12 +144,11 @@ class _State(ModelState):
 def closest(strong: Floats, safe: Floats, allowances: Floats) -> tuple[Floats, Floats]:
     """For each row, the log-distribution closest to ``strong`` with KL(it ‖ ``safe``) within the allowance, and that divergence.
 
-    ``strong``, ``safe``: log-distributions [R, V].  Where the safe model is impossible, nothing but an infinite allowance helps.
+    ``strong``, ``safe``: log-distributions [R, V]; ``allowances``: finite, [R].  Where the safe model is impossible, so is the result.
     """
-    found = np.where((allowances > 0)[:, None], strong, safe)
+    found = safe.copy()
     divergences = np.zeros(len(found))
-    bounded = (allowances > 0) & (allowances < np.inf)
-    for row in np.flatnonzero(bounded):
+    for row in np.flatnonzero(allowances > 0):
         found[row], divergences[row] = _on_the_path(strong[row], safe[row], float(allowances[row]))
     return found, divergences
 
