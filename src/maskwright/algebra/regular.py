@@ -53,7 +53,9 @@ class _Reading:
                 on_path.discard(path.pop())
                 continue
             if missing[0] in on_path:
-                raise Inexact(f"it is not regular: rule {self.rules.names[missing[0]]!r} contains itself")
+                raise Inexact(
+                    f"rule {self.rules.names[missing[0]]!r} contains itself; bound its depth (or an array by maxItems), so that none does"
+                )
             path.append(missing[0])
             on_path.add(missing[0])
         return self.known[self.rules.start]

@@ -7,8 +7,10 @@ an intersection, all operands but one must be regular, and the one is combined w
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, TypeVar
+
+import numpy as np
 
 from maskwright.algebra import joins
 from maskwright.algebra.found import Shared
@@ -18,11 +20,13 @@ from maskwright.algebra.regular import checked_phrases, containing, regular_lang
 from maskwright.algebra.strings import in_string
 from maskwright.algebra.written import quoted
 from maskwright.base.arguments import whole
+from maskwright.compiling.compiled import CompiledGrammar
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, no_recursion
 from maskwright.frontends.lexical import regular_expr
 from maskwright.frontends.regex import flag_letters
 from maskwright.ir.grammar import Grammar, Import, Spelling
 from maskwright.limits import Limits
+from maskwright.masks.trie import CompiledTrie, TokenTrie
 from maskwright.regex import parse_regex
 from maskwright.regular.dfa import is_empty, only_in
 from maskwright.regular.expressions import Regular, alt, cat, repeat
@@ -42,11 +46,12 @@ from maskwright.sources import (
 )
 
 _T = TypeVar("_T")
-_SHOWN = 60
-_OFFER = (
+_SHOWN, _SHOWN_MOST = 60, 960
+_MULTIPLY = (
     "; for sampling, multiply constraints in place of languages: smc(model, GrammarConstraint(compile(a)) * "
     "GrammarConstraint(compile(b)), ...)"
 )
+_REFUSE = "; for sampling, refuse its texts at their ends: its = GrammarConstraint(compile(it)); smc(model, others * Predicate(complete=lambda ids: not its.complete(ids)), ...)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +72,44 @@ class Operand:
         return regular_language(self.part.make(), limits) if self.regular is None else self.regular()
 
 
-def described(source: Any) -> str:
-    """A source in a few words, for messages."""
-    text = repr(source)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 5]} ...)"
+def described(source: Any, most: int = _SHOWN) -> str:
+    """A source in a few words, for messages: what it consists of, and the options that are not the usual ones."""
+    text = _written(source)
+    return text if len(text) <= most else f"{text[: most - 5]} ...)"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, tuple) and value and all(isinstance(each, Source) for each in value):
+        return f"({', '.join(_written(each) for each in value)})"
+    if not isinstance(value, Source) or not is_dataclass(value):
+        return repr(value)
+    given = [(each, getattr(value, each.name)) for each in fields(value)]
+    parts = [_written(part) for each, part in given if each.default is MISSING]
+    parts += [
+        f"{each.name}={part!r}"
+        for each, part in given
+        if each.default is not MISSING and repr(part) != repr(each.default)
+    ]
+    return f"{type(value).__name__}({', '.join(parts)})"
+
+
+def _check_has_text(source: Any) -> None:
+    """Raises ``GrammarError`` for sets of token sequences, and for what is compiled."""
+    if isinstance(source, (CompiledGrammar, CompiledTrie)):
+        raise GrammarError(
+            f"a {type(source).__name__} is compiled: combine the source from which it was, and compile the result"
+        )
+    options = source.options if isinstance(source, Choice) else None
+    is_ids = isinstance(options, np.ndarray) or (
+        isinstance(options, (list, tuple))
+        and any(isinstance(each, (list, tuple, np.ndarray)) for each in options)
+    )
+    if is_ids or isinstance(source, TokenTrie):
+        what = "TokenTrie" if isinstance(source, TokenTrie) else "choice of token ids"
+        raise GrammarError(
+            f"a {what} has no text to combine: give the texts, Choice([vocabulary.decode(ids), ...]); for sampling, multiply "
+            "constraints: smc(model, TrieConstraint(trie) * GrammarConstraint(compile(...)), ...)"
+        )
 
 
 def _is_text(options: Iterable[Any]) -> bool:
@@ -128,6 +167,7 @@ class Expressions:
 
     def plain(self, source: Any, shown: Source) -> Operand:
         """A source that is no expression."""
+        _check_has_text(source)
         part = self.part_of(source)
         if isinstance(source, Regex):
             letters = source.flags if isinstance(source.flags, str) else flag_letters(source.flags)
@@ -167,7 +207,8 @@ class Expressions:
             with no_recursion():
                 return make()
         except Inexact as error:
-            raise GrammarError(f"{described(source)}: {error}{_OFFER}") from None
+            offer = _MULTIPLY if isinstance(source, Intersection) else ""
+            raise GrammarError(f"{described(source)}: {error}{offer}") from None
 
     # --- operators
 
@@ -175,18 +216,17 @@ class Expressions:
         operand = self.operand(source.item)
 
         def language() -> Regular:
-            return only_in(
-                [], [self.regular_of(operand, "has a complement only if it is regular")], self.limits
-            )
+            why = "has a complement only if it is regular"
+            return only_in([], [self.regular_of(operand, why, _REFUSE)], self.limits)
 
         return self.of_regular(source, ("not", operand.part.key), language, operand.part.keep)
 
-    def regular_of(self, operand: Operand, why: str) -> Regular:
-        """The language of an operand that must be regular."""
+    def regular_of(self, operand: Operand, why: str, offer: str) -> Regular:
+        """The language of an operand that must be regular; ``offer``: what works where it is not."""
         try:
             return operand.language(self.limits)
         except Inexact as error:
-            raise GrammarError(f"{operand.name} {why}: {error}{_OFFER}") from None
+            raise GrammarError(f"{operand.name} {why}: {error}{offer}") from None
 
     def json_string(self, source: JsonString) -> Operand:
         operand = self.operand(source.content)
@@ -250,7 +290,7 @@ class Expressions:
                 except Inexact:
                     raise GrammarError(
                         f"{base.name} and {other.name} are both context-free, and whether two such have a text in common "
-                        f"cannot be decided; {other.name}: {error}{_OFFER}"
+                        f"cannot be decided; {other.name}: {error}{_MULTIPLY}"
                     ) from None
                 base = other
         rest = [operand for operand in inside if operand is not base]
@@ -292,8 +332,9 @@ class Expressions:
     def restriction(self, source: Source, inside: list[Operand], outside: list[Operand]) -> Regular:
         """The regular language of some operands and none of others.  Raises ``UnsatisfiableError`` for an empty one."""
         why = "can only be taken away if it is regular"
-        languages = [self.regular_of(operand, "must be regular beside another grammar") for operand in inside]
-        without = [self.regular_of(operand, why) for operand in outside]
+        beside = "must be regular beside another grammar"
+        languages = [self.regular_of(operand, beside, _MULTIPLY) for operand in inside]
+        without = [self.regular_of(operand, why, _REFUSE) for operand in outside]
         found = only_in(languages, without, self.limits)
         if is_empty(found):
             operands = [*inside, *outside]
@@ -302,8 +343,13 @@ class Expressions:
 
     def empty(self, first: Operand, others: list[Operand], outside: list[Operand]) -> UnsatisfiableError:
         """Names the parts that have no text in common."""
+        operands, most = [first, *others], _SHOWN
+        shown = [described(operand.source, most) for operand in operands]
+        while len(set(shown)) < len(shown) and most < _SHOWN_MOST:
+            most *= 2
+            shown = [described(operand.source, most) for operand in operands]
         names = [
-            f"outside of {operand.name}" if operand in outside else f"in {operand.name}" for operand in others
+            f"outside of {text}" if operand in outside else f"in {text}"
+            for operand, text in zip(operands, shown, strict=True)
         ]
-        begin = f"outside of {first.name}" if first in outside else f"in {first.name}"
-        return UnsatisfiableError(f"no text is {' and '.join([begin, *names])}")
+        return UnsatisfiableError(f"no text is {' and '.join(names)}")
