@@ -380,6 +380,11 @@ def test_the_page_on_combining() -> None:
     assert not names["safe"].matcher().accept_bytes(b"SELECT password")
     assert names["call"].matcher().accept_bytes(rb'{"sql": "SELECT a\nFROM b"}')
     assert names["lines"].matcher().accept_bytes(b"yes\nno\n")
+    assert sum(names["sentences"].values()) == pytest.approx(1)
+    assert all("storm" in text and "harbour" in text for text in names["sentences"])
+    tokens = names["tokens"]
+    text = bytes(token for token in tokens if token != 256)
+    assert len(tokens) == 32 and b"storm" in text and b"harbour" in text and text.endswith(b".")
 
 
 @pytest.mark.slow
