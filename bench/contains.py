@@ -3,8 +3,8 @@
     python bench/contains.py --out bench/results/DATE-contains.json
 
 Parts (``--parts``): ``sentences``: the default model writes a sentence with some phrases, by greedy masking, by sampling under masks, by
-``smc`` and by ``phrase_smc``; fluency is the logarithm of the text's probability under the model (temperature 1), its end included.  ``canvases``: the
-demo diffusion model fills held-out requests, a word of whose answer is demanded: slot by slot, in few steps, and from the
+``smc`` and by ``phrase_smc``; fluency is the logarithm of the text's probability under the model (temperature 1), its end included; where the
+first and the last phrase end is a share of the text's characters.  ``canvases``: the demo diffusion model fills held-out requests, a word of whose answer is demanded: slot by slot, in few steps, and from the
 phrase outwards; fluency is the pseudo-log-likelihood of a token, each slot masked by itself.
 """
 
@@ -108,13 +108,14 @@ def measured(
     good = [(log_probability(model, ids), weight, text) for text, ids, weight in texts]
     if not good:
         return {"success": 0.0}
-    last = [max(text.index(phrase) + len(phrase) for phrase in phrases) / len(text) for _, _, text in good]
+    ends = [[(text.index(each) + len(each)) / len(text) for each in phrases] for _, _, text in good]
     best = max(good)
     return {
         "success": sum(weight for _, weight, text in good if all(phrase in text for phrase in phrases)),
         "mean_log_probability": sum(score * weight for score, weight, _ in good),
         "best_log_probability": best[0],
-        "last_phrase_ends_at": sum(at * weight for at, (_, weight, _) in zip(last, good, strict=True)),
+        "first_phrase_ends_at": sum(min(at) * weight for at, (_, weight, _) in zip(ends, good, strict=True)),
+        "last_phrase_ends_at": sum(max(at) * weight for at, (_, weight, _) in zip(ends, good, strict=True)),
         "best": best[2],
     }
 

@@ -1,4 +1,4 @@
-"""Texts that must contain phrases, sampled so that these stand where the model would put them.
+"""Texts that must contain phrases, sampled so that these need not wait for the end.
 
 A mask lets a phrase wait until there is hardly room for it, and then it comes wherever it must.  Sequential Monte Carlo pays for
 that afterwards.  Here it looks ahead as well: tokens are proposed from a model q that likes tokens of missing phrases better,
