@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import maskwright as mw
-from maskwright.diffusion import Gap, MaskedDiffusionModel, Schedule, Step, decode, infill, infill_smc
-from maskwright.diffusion.anchors import middles
-from maskwright.errors import CanvasError, UnsatisfiableError
+from maskwright.diffusion import (
+    Gap,
+    MaskedDiffusionModel,
+    Schedule,
+    Step,
+    anchors,
+    decode,
+    infill,
+    infill_smc,
+)  # fmt: skip
+from maskwright.diffusion.anchors import _read_behind, middles
+from maskwright.errors import CanvasError, LimitError, UnsatisfiableError
 
 TOKENS = [bytes([c]) for c in b'abcdehimorstu ,."{}:[]'] + [
     b"storm",
@@ -181,3 +195,153 @@ def test_anchors_are_spelled_before_the_model_is_asked() -> None:
     with pytest.raises(UnsatisfiableError, match="no tokens spell 'd'"):
         infill(model, grammar, [None] * 5, anchors=["d"])
     assert model.calls == 0
+
+
+# --- whether there is a place, against all fillings
+
+SMALL = [b"a", b"b", b"c", b"ab", b"bca", b" ", b""]
+SMALL_END, SMALL_MASK = 6, 7
+SMALL_VOCABULARY = mw.Vocabulary.from_bytes([*SMALL, b""], eos_ids=[SMALL_END], special_ids=[SMALL_MASK])
+PATTERNS = ["[abc ]*", "(ab|c)*", "[ab]*c? ?[abc]*", "a(b|ca)*", "(bca| a)*b?"]
+
+
+class SmallRandom(Random):
+    mask_id, eos_ids = SMALL_MASK, (SMALL_END,)
+
+    def logits(self, canvas: list[int]) -> np.ndarray:
+        self.calls += 1
+        rng = np.random.default_rng([self.seed, *canvas])
+        return rng.normal(size=(len(canvas), len(SMALL) + 1)).astype(np.float32) * 3
+
+
+def small_text(ids: Iterable[int]) -> str:
+    return b"".join(SMALL[token] for token in ids).decode()
+
+
+def fillings(canvas: list[Any], pattern: str) -> Iterator[str]:
+    """The texts of all fillings of a canvas of ids, None and ``Gap(0, 1)``."""
+    every = range(SMALL_END + 1)
+    choices = [
+        every if part is None else [*every, None] if isinstance(part, Gap) else [part] for part in canvas
+    ]
+    for ids in itertools.product(*choices):
+        held = [token for token in ids if token is not None]
+        count = held.index(SMALL_END) if SMALL_END in held else len(held)
+        text = small_text(held[:count])
+        if set(held[count:]) <= {SMALL_END} and re.fullmatch(pattern, text):
+            yield text
+
+
+def mistakes(cases: int) -> int:
+    """How many random canvases get no filling with their anchors, or another one, where one has them."""
+    grammars = [(pattern, mw.compile(mw.Regex(pattern), SMALL_VOCABULARY)) for pattern in PATTERNS]
+    wrong = answers = 0
+    for seed in range(cases):
+        rng = np.random.default_rng([17, seed])
+        pattern, grammar = grammars[rng.integers(len(grammars))]
+        kinds = rng.choice(9, size=rng.integers(1, 5))
+        canvas = [int(kind) if kind < 3 else Gap(0, 1) if kind == 3 else None for kind in kinds]
+        phrases = [
+            "".join(rng.choice(list("abc "), size=rng.integers(1, 4), p=[0.35, 0.3, 0.25, 0.1]))
+            for _ in range(rng.integers(1, 4))
+        ]
+        exists = any(all(phrase in text for phrase in phrases) for text in fillings(canvas, pattern))
+        answers += exists
+        try:
+            found = small_text(infill(SmallRandom(seed), grammar, canvas, anchors=phrases, schedule=MIDDLE))
+        except UnsatisfiableError:
+            wrong += exists
+        else:
+            wrong += (
+                not exists
+                or found not in set(fillings(canvas, pattern))
+                or not all(phrase in found for phrase in phrases)
+            )
+    assert cases / 5 < answers < cases * 4 / 5
+    return wrong
+
+
+def test_anchors_have_a_place_where_some_filling_has_them() -> None:
+    assert mistakes(300) == 0
+
+
+def _never_back(original: Any) -> Any:
+    """Ways of which the first that the canvas takes is the only one."""
+
+    def ways(self: Any, phrases: list[str], begin: Any) -> Iterator[Any]:
+        entered: list[bool] = []
+
+        def enter(go_on: Any) -> Any:
+            entered.append(True)
+            return go_on()
+
+        for tokens, go_on in original(self, phrases, begin):
+            yield tokens, functools.partial(enter, go_on)
+            if entered:
+                return
+
+    return ways
+
+
+def _from_a_tokens_start(phrase: bytes, read: int, data: bytes) -> list[int]:
+    begins = read or phrase.startswith(data) or data.startswith(phrase)
+    return _read_behind(phrase, read, data) if begins else []
+
+
+@pytest.mark.parametrize("variant", ["only as spelled", "never taken back", "from a token's start"])
+def test_wrong_searches_for_places_are_caught(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    search: Any = anchors._Search
+    if variant == "only as spelled":
+        monkeypatch.setattr(search, "in_any_tokens", search.spelled)
+    elif variant == "never taken back":
+        for name in ("in_any_tokens", "spelled"):
+            monkeypatch.setattr(search, name, _never_back(getattr(search, name)))
+    else:
+        monkeypatch.setattr(anchors, "_read_behind", _from_a_tokens_start)
+    assert mistakes(300) > 0
+
+
+def test_places_that_the_model_spells_come_first() -> None:
+    """What is wanted twice is written once, and as little is put down as the fixed text asks for."""
+    grammar = mw.compile(mw.Regex("[abc]*"), SMALL_VOCABULARY)
+    for canvas, phrases, most in (
+        ([0, 1, None], ["ab"], 1),
+        ([0, None], ["ab"], 1),
+        ([None] * 3, ["bc", "abc"], 2),
+        ([None] * 2, ["aba"], 2),
+        ([None], ["bc", "ca"], 1),
+        ([3, None], ["b"], 1),
+        ([None] * 2, ["ab", "ab"], 2),
+    ):
+        model = SmallRandom(2)
+        text = small_text(
+            i for i in infill(model, grammar, canvas, anchors=phrases, schedule=MIDDLE) if i != SMALL_END
+        )
+        assert all(phrase in text for phrase in phrases) and model.calls <= most, (canvas, phrases, text)
+
+
+def test_a_search_that_ends_too_soon_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar = mw.compile(SENTENCE, VOCABULARY)
+    with pytest.raises(LimitError, match="search_budget is 0"):
+        infill(Random(0), grammar, [None] * 8, anchors=["storm", "harbour"], search_budget=0)
+    monkeypatch.setattr(anchors, "MAX_TRIES", 3)
+    with pytest.raises(
+        LimitError, match=r"max_tries is 3, .* place for 'storm', 'harbour'; .*mw\.Contains"
+    ) as caught:
+        infill(Random(0), grammar, [None] * 3, anchors=["storm", "harbour"])
+    assert caught.value.limit == "max_tries"
+
+
+def test_models_that_edit_leave_anchors_as_they_are() -> None:
+    class Editing(SmallRandom):
+        kind = "editing"
+
+        def logits(self, canvas: list[int]) -> np.ndarray:
+            out = super().logits(canvas)
+            if self.calls > 1:
+                out[:, 2] = 50
+            return out
+
+    grammar = mw.compile(mw.Regex("[abc]*"), SMALL_VOCABULARY)
+    found = small_text(infill(Editing(1), grammar, [None] * 6, anchors=["ba"], schedule=MIDDLE))
+    assert "ba" in found and found.replace("ba", "").strip("c") == ""

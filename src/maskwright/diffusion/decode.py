@@ -7,14 +7,14 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.base.arguments import generator
 from maskwright.compiling.compiler import CompiledGrammar
-from maskwright.diffusion.anchors import check_written, checked_anchors, middles, place_anchors
+from maskwright.diffusion.anchors import Anchors, checked_anchors, middles, place_anchors, unwritten
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
 from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_logits_of, checked_model
@@ -27,7 +27,7 @@ from maskwright.diffusion.schedule import (
 )
 from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
-from maskwright.errors import CanvasError
+from maskwright.errors import CanvasError, UnsatisfiableError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.vocabulary.vocabulary import Vocabulary
 
@@ -35,8 +35,6 @@ _OTHER_TRIES = 8
 """Tokens proposed for a slot whose best one was refused, of the best ``_LOOKED_AT``."""
 _LOOKED_AT = 64
 UNIFORM_STEPS = 8
-_Anchors: TypeAlias = dict[str, list[list[int]]]
-"""Phrases, and the tokens that spell them in several ways."""
 
 
 @dataclass
@@ -106,15 +104,16 @@ def infill(
 
     ``canvas``: token ids, ``model.mask_id`` or None for an open slot, ``str`` or ``bytes`` for fixed text, ``Gap(min, max)``
     for a variable number of tokens (slots of it that stay empty are left out of the result).
-    ``anchors``: phrases that are put down first, after one model call, where the model likes them best; with
-    ``Schedule(score="middle")`` the rest follows from coarse to fine (POINTER).  A grammar that demands them (``mw.Contains``) does so
-    without anchors too.  In a canvas without open slots they must stand already.  ``on_step`` sees every ``Step``.  ``search_budget``: steps of search that one proposal may take; whatever it is, the
+    ``anchors``: phrases that are put down first, after one model call, where the model likes them best; those that fixed text has
+    already are left out, and others may go on from it, or share slots.  With ``Schedule(score="middle")`` the rest follows from coarse to
+    fine (POINTER).  A grammar that demands them (``mw.Contains``) does so without anchors too.  ``on_step`` sees every ``Step``.  ``search_budget``: steps of search that one proposal may take; whatever it is, the
     result is in the language.  ``criterion`` "exact" gives that; the others are baselines (``criteria``).  ``limits``: what the first
     filling may take (``Canvas``); the grammar has limits of its own.
 
     Raises, before the first model call: ``UnsatisfiableError`` when nothing of the language fits, ``CanvasError`` for
     a malformed canvas or model, ``LimitError`` when this takes more than the limits.  Later: ``CanvasError`` for logits of a wrong shape,
-    ``ModelError`` for logits with NaN or plus infinity, or without a finite one at some slot.
+    ``ModelError`` for logits with NaN or plus infinity, or without a finite one at some slot; ``UnsatisfiableError`` when no filling has the
+    anchors, ``LimitError`` when a search does not tell.
     """
     tokens: list[int] = []
     for step in infill_steps(
@@ -161,13 +160,19 @@ def infill_steps(
     run = _Run(model, filled, schedule, rng, filled.open, impossible)
     encode, segment = _encode(model), grammar._core.engine.segment
     phrases = checked_anchors(
-        anchors, lambda text: list(encode(text)) if encode else segment(text.encode(), False)
+        anchors,
+        lambda text: list(encode(text)) if encode else segment(text.encode(), False),
+        grammar.vocabulary,
     )
     if phrases and (model.kind == "uniform" or not isinstance(filled, Canvas)):
         raise CanvasError("anchors need a model with a mask, and the exact criterion")
+    if isinstance(filled, Canvas):
+        phrases = {phrase: phrases[phrase] for phrase in unwritten(phrases, filled)}
+    if phrases and not run.generated:
+        raise UnsatisfiableError(
+            f"anchors: no slot is open, and the fixed text has no {next(iter(phrases))!r}: leave slots for it, or leave it out"
+        )
     _check_schedule(run, phrases)
-    if not run.generated:
-        check_written(phrases, grammar.vocabulary, filled.tokens, _ends(model))
     first = Step(0, filled.tokens, [], constraint_seconds=time.perf_counter() - started)
     return _steps(run, first, phrases)
 
@@ -225,7 +230,7 @@ def impossible_ids(model: MaskedDiffusionModel, vocabulary: Vocabulary) -> npt.N
     return impossible
 
 
-def _check_schedule(run: _Run, anchors: _Anchors) -> None:
+def _check_schedule(run: _Run, anchors: Anchors) -> None:
     """Say what of the schedule means nothing here, and share the steps; phrases take the first one."""
     schedule = run.schedule
     if run.model.kind == "uniform":
@@ -246,7 +251,7 @@ def _check_schedule(run: _Run, anchors: _Anchors) -> None:
         raise CanvasError("ahead: only with the criterion exact")
 
 
-def _steps(run: _Run, first: Step, anchors: _Anchors) -> Iterator[Step]:
+def _steps(run: _Run, first: Step, anchors: Anchors) -> Iterator[Step]:
     yield first
     if not run.generated:
         return
@@ -256,7 +261,7 @@ def _steps(run: _Run, first: Step, anchors: _Anchors) -> Iterator[Step]:
     yield from _uniform(run) if run.model.kind == "uniform" else _absorbing(run, int(bool(anchors)))
 
 
-def _anchored(run: _Run, anchors: _Anchors) -> Step:
+def _anchored(run: _Run, anchors: Anchors) -> Step:
     """The first model call where phrases come first."""
     canvas, model = run.canvas, run.model
     assert isinstance(canvas, Canvas)
@@ -265,6 +270,8 @@ def _anchored(run: _Run, anchors: _Anchors) -> Step:
     opened = {i: rows[i] for i in canvas.open}
     log_probs = np.log(np.maximum(probabilities(logits).astype(np.float64), 1e-300))
     taken = place_anchors(canvas, anchors, log_probs, opened)
+    # No later step takes them back or edits them.
+    run.generated = [i for i in run.generated if i not in taken]
     return Step(1, canvas.tokens, taken, len(taken), 0, 1, seconds, time.perf_counter() - started)
 
 
