@@ -4,6 +4,7 @@ Selection is that of AlphaZero (PUCT: Rosin 2011; Silver et al. 2017) with the m
 from the root, take the token of largest  Q + c · prior · sqrt(visits of the parent) / (1 + visits),  where Q is the mean
 reward behind it, or its parent's where nothing is known.  A new prefix is tried by one text that the model
 writes from there.  What was explored completely is not visited again, so that with enough simulations the search is exhaustive.
+What the model said while it wrote that text is kept, as PG-TD does (Zhang et al., ICLR 2023, arXiv 2303.05510): no prefix is asked about twice.
 """
 
 from __future__ import annotations
@@ -20,23 +21,36 @@ from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, log_s
 from maskwright.sampling.models import LanguageModel, ModelState
 from maskwright.search.result import Found, SearchResult, allowed_scores, check_problem, number
 
+_MOST_KEPT = 1 << 24
+"""Next tokens that are kept with prefixes of written texts, which are not in the tree yet: 16 bytes each."""
+
 
 class _Node:
-    """A prefix whose next tokens are known."""
+    """A prefix whose next tokens are known.  It is in the tree once it was entered."""
 
-    def __init__(self, ids: list[int], log_p: float, state: Any, model: ModelState, scores: Floats) -> None:
+    def __init__(
+        self, ids: list[int], log_p: float, state: Any, model: ModelState | None, scores: Floats
+    ) -> None:
         self.ids = ids
         self.log_p = log_p
         self.state = state
         self.model = model
+        """None: not kept, since each one may hold a cache of the whole prefix."""
         self.tokens = np.flatnonzero(scores > MINUS_INFINITY)
         self.scores = scores[self.tokens]
-        self.priors = np.exp(self.scores - log_sum_exp(self.scores)) if len(self.tokens) else self.scores
+        self.children: dict[int, _Node] = {}
+        self.entered = False
+
+    def priors(self) -> Floats:
+        return np.exp(self.scores - log_sum_exp(self.scores)) if len(self.tokens) else self.scores
+
+    def enter(self) -> None:
+        self.entered = True
+        self.prior = self.priors()
         self.visits = np.zeros(len(self.tokens))
         self.values = np.zeros(len(self.tokens))
         self.open: Booleans = np.ones(len(self.tokens), dtype=bool)
         """Which tokens lead to something that is not known completely."""
-        self.children: dict[int, _Node] = {}
 
     def choose(self, exploration: float) -> int:
         """The place of the token to visit."""
@@ -45,7 +59,7 @@ class _Node:
         quality = np.divide(
             self.values, self.visits, out=np.full(len(self.tokens), mean), where=self.visits > 0
         )
-        worth = quality + exploration * self.priors * np.sqrt(total + 1) / (1 + self.visits)
+        worth = quality + exploration * self.prior * np.sqrt(total + 1) / (1 + self.visits)
         return int(np.where(self.open, worth, MINUS_INFINITY).argmax())
 
 
@@ -95,12 +109,15 @@ class _Search:
         self.rng = rng
         self.end = model.eos_ids[0]
         self.nodes = 0
+        self.kept = 0
+        """Next tokens of prefixes that are kept and were not entered."""
         self.found: dict[tuple[int, ...], Found] = {}
 
     def run(self, simulations: int) -> SearchResult:
         root = None
         if self.constraint.prefix([]):
             root = self.node([], 0.0, self.constraint.start(), self.model.state([[]]))
+            root.enter()
         for _ in range(simulations):
             if root is None or not root.open.any():
                 break
@@ -123,11 +140,18 @@ class _Search:
         return _Node(ids, log_p, state, model, scores)
 
     def child(self, node: _Node, place: int) -> _Node:
-        """The prefix behind a token that is not EOS; not kept."""
+        """The prefix behind a token that is not EOS: a kept one, or a new one, which is not kept."""
+        known = node.children.get(place)
+        if known is not None:
+            return known
         token = int(node.tokens[place])
+        ids = [*node.ids, token]
         state = self.constraint.advance(node.state, token)
-        model = node.model.extend(np.zeros(1, dtype=np.int64), np.array([token]))
-        return self.node([*node.ids, token], node.log_p + float(node.scores[place]), state, model)
+        if node.model is None:
+            model = self.model.state([ids])
+        else:
+            model = node.model.extend(np.zeros(1, dtype=np.int64), np.array([token]))
+        return self.node(ids, node.log_p + float(node.scores[place]), state, model)
 
     def simulate(self, root: _Node) -> None:
         """Go down to a new prefix or an end, try it, and tell all that is above."""
@@ -140,13 +164,16 @@ class _Search:
                 value = self.finish(node, place)
                 node.open[place] = False
                 break
-            known = node.children.get(place)
-            if known is None:
-                made = node.children[place] = self.child(node, place)
-                value = self.write(made)
-                node.open[place] = made.open.any()
+            child = self.child(node, place)
+            if not child.entered:
+                if place in node.children:
+                    self.kept -= len(child.tokens)
+                node.children[place] = child
+                child.enter()
+                value = self.write(child)
+                node.open[place] = child.open.any()
                 break
-            node = known
+            node = child
         for i in range(len(path) - 1, -1, -1):
             node, place = path[i]
             node.visits[place] += 1
@@ -158,11 +185,22 @@ class _Search:
     def write(self, node: _Node) -> float:
         """A text that the model writes behind a prefix; its reward."""
         while len(node.tokens):
-            place = int(self.rng.choice(len(node.tokens), p=node.priors))
+            place = int(self.rng.choice(len(node.tokens), p=node.priors()))
             if node.tokens[place] == self.end:
+                self.leave(node)
                 return self.finish(node, place)
-            node = self.child(node, place)
+            child = self.child(node, place)
+            if place not in node.children and self.kept + len(child.tokens) <= _MOST_KEPT:
+                node.children[place] = child
+                self.kept += len(child.tokens)
+            self.leave(node)
+            node = child
         return 0.0
+
+    def leave(self, node: _Node) -> None:
+        """Let go of what the model knows of a prefix that is not in the tree."""
+        if not node.entered:
+            node.model = None
 
     def finish(self, node: _Node, place: int) -> float:
         key = tuple(node.ids)
