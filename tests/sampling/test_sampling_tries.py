@@ -63,3 +63,38 @@ def test_samples_and_searches_are_of_the_items() -> None:
 def test_what_is_no_trie(trie: Any) -> None:
     with pytest.raises(mw.MaskwrightError, match="trie: expected TokenTrie"):
         TrieConstraint(trie)
+
+
+def _no_end_within(self: Any, states: Any) -> Any:
+    bitmask = RIGHT_MASKS(self, states)
+    for row, state in enumerate(states):
+        if len(self.trie.children(state)):
+            bitmask[row] &= ~(1 << 4)
+    return bitmask
+
+
+RIGHT_MASKS = TrieConstraint.masks
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("masks", _no_end_within),
+        ("needed", lambda self, state: 0),
+        ("needed", lambda self, state: 3),
+        ("advance", lambda self, state, token: max(self.trie.next(state, token), 0)),
+    ],
+)
+def test_wrong_tries_are_caught(name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TrieConstraint, name, wrong)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        test_masks_and_what_is_needed_are_those_of_the_list()
+
+
+@pytest.mark.parametrize("name", ["masks", "advance"])
+def test_searches_of_wrong_tries_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mask that ends no item early; a walk that stays where it is."""
+    wrong: Any = _no_end_within if name == "masks" else lambda self, state, token: 0
+    monkeypatch.setattr(TrieConstraint, name, wrong)
+    with pytest.raises((AssertionError, KeyError)):
+        test_samples_and_searches_are_of_the_items()
