@@ -320,3 +320,15 @@ def test_numbers_that_were_never_given_out() -> None:
     ):  # fmt: skip
         with pytest.raises(IndexError, match="there is no"):
             call()
+
+
+def test_parts_of_rules_are_no_symbols() -> None:
+    """Groups and repetitions of GBNF are rules of the grammar, which no one has written."""
+    text = 'root ::= ("(" root ")" ","){0,3} "a" ' + "(" * 20 + 'root "b"' + ")" * 20 + "?"
+    grammar = mw.compile_gbnf(text, BYTES)
+    assert any(name.endswith(")") for name in grammar._core.rule_names)
+    assert Symbols(grammar).names == ("root",)
+    with pytest.raises(mw.GrammarError, match=r"no symbol 'column'; it has root$"):
+        Symbols(grammar, ["column"])
+    schema = {"type": "object", "properties": {"a (item)": {"type": "array", "items": {"type": "integer"}}}}
+    assert "/properties/a (item)" in Symbols(mw.compile_json_schema(schema, BYTES)).names

@@ -96,6 +96,12 @@ class _Column:
         return self._parts
 
 
+def _is_part(name: str) -> bool:
+    """Whether the package lark, or a front-end, made a rule out of a part of one.  Values of schemas have JSON pointers."""
+    is_ours = not name.startswith("/") and name.endswith((" (item)", " (repeated)", " (group)"))
+    return is_ours or name.startswith("__")
+
+
 class Symbols:
     """Reads texts of a grammar for the occurrences of some symbols.
 
@@ -110,8 +116,7 @@ class Symbols:
             raise MaskwrightError(f"a CompiledGrammar has symbols, not {type(grammar).__name__}")
         core = grammar._core
         rules, terminals = core.rule_names, core.terminal_names
-        # What begins so was made by the package lark out of a part of a rule.
-        known = dict.fromkeys(name for name in (*rules, *terminals) if not name.startswith("__"))
+        known = dict.fromkeys(name for name in (*rules, *terminals) if not _is_part(name))
         wanted = list(known) if names is None else [names] if isinstance(names, str) else list(names)
         for name in wanted:
             if name not in known:
