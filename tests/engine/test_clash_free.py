@@ -31,7 +31,7 @@ def test_few_threads_are_searched(name: str, text: str, most: int) -> None:
 
 def test_what_ended_already_is_no_way_to_end() -> None:
     """Behind "aab" the ignored text that has begun would have to end behind a later b, and that makes it longer and longer."""
-    source = mw.Lark('start: A B\nA: /a{2,40}/\nB: /a*b/\nI: /b.*b/\n%ignore I')
+    source = mw.Lark("start: A B\nA: /a{2,40}/\nB: /a*b/\nI: /b.*b/\n%ignore I")
     matcher = mw.compile(source, VOCABULARY).matcher()
     assert matcher.accept_bytes(b"aab")
     assert matcher.is_accepting
