@@ -4,7 +4,7 @@ expressions over such sources (``A | B``, ``A + B``, ``A & R``, ``A - R``, ``~R`
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
@@ -180,6 +180,7 @@ class GBNF(Source[str]):
 
     text: str
     root: str = "root"
+    symbols: Iterable[str] = ()
 
 
 @dataclass(frozen=True)

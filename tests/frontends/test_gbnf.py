@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 
 import bnf_strategies
+import numpy as np
 import pytest
 from byte_walks import BYTES, PIECES, accepts, check_equal, finished_walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import maskwright as mw
+from maskwright.compiling.symbols import Symbols
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.frontends.gbnf import to_grammar
 from maskwright.ir.grammar import Grammar, Repeated, Term
@@ -269,3 +271,42 @@ def test_a_rule_without_a_text_has_its_place() -> None:
     with pytest.raises(mw.UnsatisfiableError, match="no text can be derived from the rule 'root'") as caught:
         mw.compile_gbnf('x ::= "b"\nroot ::= "a" root', BYTES)
     assert caught.value.place == "2:1"
+
+
+NAMED = [
+    (
+        'root ::= "get " col " of " table\ncol ::= [a-z]+\ntable ::= "t" [0-9]+',
+        ["table", "col"],
+        b"get ab of t1",
+    ),
+    ('root ::= a\na ::= "x" a | b\nb ::= [0-9]? "y"', ["b", "a"], b"xx3y"),
+    ('root ::= w (" " w)*\nw ::= [a-z]*', ["w"], b"ab  c"),
+]
+
+
+@pytest.mark.parametrize(("text", "names", "example"), NAMED)
+def test_rules_that_are_named_are_symbols_and_change_no_mask(
+    text: str, names: list[str], example: bytes
+) -> None:
+    plain, named = mw.compile_gbnf(text, BYTES), mw.compile(mw.GBNF(text, symbols=names), BYTES)
+    assert set(Symbols(named, names).names) == set(names) < {*Symbols(named).names, "root"}
+    found = Symbols(named, names).start.read(example).occurrences_at_end()
+    assert found is not None and {each.symbol for each in found} == set(names)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        a, b = plain.matcher(), named.matcher()
+        for _ in range(12):
+            assert (a.next_token_bitmask() == b.next_token_bitmask()).all()
+            ids = np.flatnonzero(np.unpackbits(a.next_token_bitmask().view(np.uint8), bitorder="little"))
+            if not len(ids):
+                break
+            token = int(rng.choice(ids))
+            assert a.accept_token(token) == b.accept_token(token)
+
+
+def test_names_that_are_no_rules() -> None:
+    with pytest.raises(GrammarError, match="there is no rule 'b'"):
+        mw.compile_gbnf('root ::= "a"', BYTES, symbols=["b"])
+    for wrong in ("root", 5, [5]):
+        with pytest.raises(GrammarError, match="symbols: expected names of rules"):
+            mw.compile_gbnf('root ::= "a"', BYTES, symbols=wrong)  # type: ignore[arg-type]

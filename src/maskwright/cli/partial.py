@@ -6,9 +6,11 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from maskwright.cli.sources import UsageError, read_source
+from maskwright.sources import GBNF
 
 if TYPE_CHECKING:
     from maskwright.generation.generator import Generator
@@ -73,6 +75,8 @@ def with_holes(
     """The threshold, in nats, and the outputs: ``text``, and what was ``written`` before there were holes in it."""
     from maskwright.search.partial import PartialPrograms, scored
 
+    if isinstance(source, GBNF) and args.hole:
+        source = replace(source, symbols=args.hole)
     grammar = generator.compile(source)
     programs = PartialPrograms(grammar, args.hole)
     threshold = _number(args.holes)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, overload
@@ -117,7 +117,7 @@ def job_of(source: Any, limits: Limits, own: Callable[[_T], _T] = lambda content
         )
         return Job(part, limits)
     if isinstance(source, GBNF):
-        return Job(gbnf_part(source.text, source.root, limits), limits)
+        return Job(gbnf_part(source.text, source.root, limits, source.symbols), limits)
     if isinstance(source, StructuralTag):
         return _tag_job(source.tag, limits, own)
     if isinstance(source, Choice):
@@ -304,13 +304,19 @@ def compile_lark(
 
 
 def compile_gbnf(
-    text: str, vocabulary: Vocabulary, *, root: str = "root", limits: Limits = DEFAULT_LIMITS
+    text: str,
+    vocabulary: Vocabulary,
+    *,
+    root: str = "root",
+    symbols: Iterable[str] = (),
+    limits: Limits = DEFAULT_LIMITS,
 ) -> CompiledGrammar:
     """Compile a grammar in GBNF (llama.cpp) or the EBNF of XGrammar; see ``docs/grammars.md``.
 
+    ``symbols``: rules that sessions and partial programs ask for; one that is regular is part of a lexeme otherwise.
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
     """
-    return compile_job(Job(gbnf_part(text, root, limits), limits), vocabulary)
+    return compile_job(Job(gbnf_part(text, root, limits, symbols), limits), vocabulary)
 
 
 def compile_choice(

@@ -14,7 +14,7 @@ those who use them share one automaton.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -142,12 +142,14 @@ def loop(body: Node, low: int, high: int | None) -> Node:
     return body if low == high == 1 else Loop(body, low, high)
 
 
-def to_lexemes(rules: Sequence[Node], names: Sequence[str], start: int, limits: Limits) -> Grammar:
+def to_lexemes(
+    rules: Sequence[Node], names: Sequence[str], start: int, limits: Limits, kept: Set[int] = frozenset()
+) -> Grammar:
     """The grammar of rules over characters, with the rules that ``start`` leads to.
 
-    Raises ``LimitError`` for a lexeme that is too large.
+    ``kept``: rules that stay rules of their own where others refer to them.  Raises ``LimitError`` for a lexeme that is too large.
     """
-    regular = _Regular(rules, limits)
+    regular = _Regular(rules, limits, kept)
     for group in strong_components([references(node) for node in rules]):
         regular.look_at(group)
     return _Emitter(rules, names, regular, limits).emit(start)
@@ -156,8 +158,9 @@ def to_lexemes(rules: Sequence[Node], names: Sequence[str], start: int, limits: 
 class _Regular:
     """Which rules are regular, and their languages."""
 
-    def __init__(self, rules: Sequence[Node], limits: Limits) -> None:
+    def __init__(self, rules: Sequence[Node], limits: Limits, kept: Set[int]) -> None:
         self.rules = rules
+        self.kept = kept
         self.size = Sizes(limits)
         self.known: dict[int, Regular] = {}
 
@@ -170,7 +173,7 @@ class _Regular:
                 if self.size(body) <= _LARGE or isinstance(self.rules[group[0]], _REGULAR):
                     self.known[group[0]] = body
                 return
-        if len(group) <= _MOST_EQUATIONS:
+        if len(group) <= _MOST_EQUATIONS and self.kept.isdisjoint(group):
             bodies = {rule: self.fold(self.rules[rule], _LARGE) for rule in group}
             for right in (True, False):
                 solved = self.solve(bodies, right)
@@ -181,7 +184,7 @@ class _Regular:
     def fold(self, node: Node, most: int) -> Node:
         """The node with regular rules of up to ``most`` states in place of their names."""
         if isinstance(node, Ref):
-            found = self.known.get(node.rule)
+            found = None if node.rule in self.kept else self.known.get(node.rule)
             return node if found is None or self.size(found) > most else found
         if isinstance(node, Items):
             return items((self.fold(item, most) for item in node.items), self.fits)

@@ -13,6 +13,7 @@ of XGrammar.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -52,12 +53,15 @@ _MAX_BOUND_DIGITS = 9
 _INLINE_DEPTH = 16
 
 
-def to_grammar(text: str, root: str = "root", limits: Limits = DEFAULT_LIMITS) -> Grammar:
+def to_grammar(
+    text: str, root: str = "root", limits: Limits = DEFAULT_LIMITS, symbols: Iterable[str] = ()
+) -> Grammar:
     """The grammar of the texts that ``root`` derives; see ``maskwright.compile_gbnf``."""
     source = read(text, limits)
     for message, at in source.undefined():
         raise GrammarError(message, place=line_column(text, at), source=text)
-    grammar = to_lexemes(source.rules, source.names, source.start(root), limits)
+    kept = frozenset(source.start(name) for name in symbols)
+    grammar = to_lexemes(source.rules, source.names, source.start(root), limits, kept)
     if grammar.rules[grammar.start] == FAIL:
         place = line_column(text, source.defined_at[root])
         raise UnsatisfiableError(f"no text can be derived from the rule {root!r}", place=place)
@@ -90,7 +94,7 @@ class GbnfText:
         return f": did you mean {close[0]!r}?" if close else f": add {name} ::= ..."
 
     def start(self, root: str) -> int:
-        """The number of the rule that a text derives from.  Raises ``GrammarError``."""
+        """The number of a rule by its name.  Raises ``GrammarError``."""
         if root not in self.defined_at:
             message = f"there is no rule {root!r}{self.suggestion(root)}"
             raise GrammarError(message, place="1:1", source=self.text)

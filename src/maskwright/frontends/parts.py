@@ -108,10 +108,14 @@ def regex_part(pattern: str, flavour: Flavour, flags: str | int, limits: Limits)
     )
 
 
-def gbnf_part(text: str, root: str, limits: Limits) -> Import:
+def gbnf_part(text: str, root: str, limits: Limits, symbols: Iterable[str] = ()) -> Import:
     """The texts of a grammar in GBNF."""
     _check_text(text, "a grammar")
-    return Import(("gbnf", text, root, limits), lambda: gbnf.to_grammar(text, root, limits))
+    names = None if isinstance(symbols, (str, bytes)) or not isinstance(symbols, Iterable) else list(symbols)
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise GrammarError(f"symbols: expected names of rules, got {symbols!r}")
+    kept = tuple(sorted(set(names)))
+    return Import(("gbnf", text, root, limits, kept), lambda: gbnf.to_grammar(text, root, limits, kept))
 
 
 def inline_schema_part(limits: Limits) -> Callable[[Any], Import]:
