@@ -43,6 +43,8 @@ FLAGS = {
     },
     "msvc": {"c": ["/O2"], "c++": ["/O2", "/std:c++20", "/Zc:__cplusplus", "/EHsc", "/utf-8"]},
 }
+# Nothing but its init function is seen of an extension: the names of templates of C++ would take more room than calls between them.
+EXPORTS = ["-Wl,--version-script=cext/exports.map"] if sys.platform == "linux" else []
 SBOM = "maskwright.cdx.json"
 # Without the lines of C for tracebacks, which nobody reads.
 MACROS = [("CYTHON_CLINE_IN_TRACEBACK", "0")]
@@ -165,7 +167,7 @@ class Build(build_ext):
     def build_extension(self, ext: Extension) -> None:
         language = ext.language or "c"
         ext.extra_compile_args = [*FLAGS[self.kind][language], *WATCHED, *self.includes[language]]
-        ext.extra_link_args = [*(["-pthread"] if self.kind == "unix" else []), *WATCHED]
+        ext.extra_link_args = [*(["-pthread"] if self.kind == "unix" else []), *EXPORTS, *WATCHED]
         super().build_extension(ext)
 
 
