@@ -29,6 +29,8 @@ from maskwright._engine.threads cimport thread_key
 
 cdef enum:
     END_STATES = 8         # lexer states looked at for an end of the lexeme under way
+    MANY_LOOKS = 256       # behind so many, there are no more
+    FEW = 4                # where fewer than one in so many tell something
     NOT_ASKED = 0          # of a GSS node
     LEADS_ON = 1
     DOUBTFUL = 2
@@ -229,7 +231,11 @@ cdef cbool thread_is_free(Core* core, const Thread& thread) noexcept nogil:
     cdef string key = thread_key(thread)
     cdef int32_t known = core.facts.free_threads.find(key)
     if known < 0:
+        if core.facts.looks > MANY_LOOKS and core.facts.free_looks * FEW < core.facts.looks:
+            return False
         known = core_find_free(core) and lexeme_is_free(core, thread)
         if not core.index.deadline.passed:
             core.facts.free_threads.insert(key, known)
+            core.facts.looks += 1
+            core.facts.free_looks += known
     return known == 1

@@ -107,6 +107,7 @@ cdef Core* core_new(Index* index) except NULL:
     core.set_states = 0
     core.scratch.walks = False
     core.facts.looks_behind = False
+    core.facts.looks = core.facts.free_looks = 0
     core.frames.bottom = UNKNOWN
     core.start = core.opening = core.begin = UNKNOWN
     core.generation.holders = 1
