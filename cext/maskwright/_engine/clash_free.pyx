@@ -21,8 +21,7 @@ from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_next
 from maskwright._engine.longest_match cimport Lexer, lexer_follows, lexer_matched, lexer_of
 from maskwright._engine.program cimport (
-    ACCEPT, DottedItem, Item, LOCAL_PLAIN, LOCAL_REPEATED, NO_KEY, NO_STATE, PlainTerm, Program, Return,
-    RuleStart
+    ACCEPT, DottedItem, Item, LOCAL_PLAIN, LOCAL_REPEATED, NO_KEY, NO_STATE, PlainTerm, Program, Return
 )
 from maskwright._engine.stacks cimport state_deep, state_goto
 from maskwright._engine.threads cimport thread_key
@@ -63,10 +62,11 @@ cdef cbool plain_is_free(const Core* core, size_t state) noexcept nogil:
     return False
 
 
-cdef cbool rule_is_free(const Core* core, const RuleStart& start) noexcept nogil:
-    if start.kind == LOCAL_PLAIN:
-        return core.facts.free[start.index] != 0
-    return start.kind == LOCAL_REPEATED and repeated_is_free(core, start.index, 0)
+cdef cbool local_is_free(const Core* core, int32_t kind, int32_t index, int32_t count) noexcept nogil:
+    # Whether a rule of a kind (LOCAL_*) can be left from a dotted item; where it begins, the count is 0.
+    if kind == LOCAL_PLAIN:
+        return core.facts.free[index] != 0
+    return kind == LOCAL_REPEATED and repeated_is_free(core, index, count)
 
 
 cdef cbool core_find_free(Core* core) noexcept nogil:
@@ -96,17 +96,10 @@ cdef cbool core_find_free(Core* core) noexcept nogil:
                 if begins[i - 1] >= 0:
                     core.facts.free_rules[begins[i - 1]] = 1
         for i in range(program.rules.size(), 0, -1):
-            if not core.facts.free_rules[i - 1] and rule_is_free(core, program.rules[i - 1]):
+            if not core.facts.free_rules[i - 1] and local_is_free(core, program.rules[i - 1].kind, program.rules[i - 1].index, 0):
                 core.facts.free_rules[i - 1] = 1
                 more = True
     return True
-
-
-cdef cbool local_is_free(const Core* core, const DottedItem* local) noexcept nogil:
-    # Whether a rule can be left from a dotted item.
-    if local.kind == LOCAL_PLAIN:
-        return core.facts.free[local.index] != 0
-    return local.kind == LOCAL_REPEATED and repeated_is_free(core, local.index, local.count)
 
 
 cdef cbool node_is_free(Core* core, int32_t start) noexcept nogil:
@@ -115,6 +108,7 @@ cdef cbool node_is_free(Core* core, int32_t start) noexcept nogil:
     cdef vector[int32_t] work
     cdef vector[size_t] tried      # of each, so many returns led nowhere
     cdef Return back
+    cdef DottedItem* local
     cdef int32_t node
     cdef size_t i
     cdef char verdict
@@ -134,7 +128,8 @@ cdef cbool node_is_free(Core* core, int32_t start) noexcept nogil:
             if back.local == ACCEPT:
                 verdict = LEADS_ON
                 break
-            if back.node >= 0 and local_is_free(core, program.locals[back.local]):
+            local = program.locals[back.local]
+            if back.node >= 0 and local_is_free(core, local.kind, local.index, local.count):
                 verdict = core.facts.free_nodes[back.node]
                 if verdict in (NOT_ASKED, LEADS_ON):
                     break
