@@ -7,6 +7,16 @@ import schema_walks
 
 import maskwright as mw
 
+# At its beginning, most looks tell nothing; of most of the rest they do.
+COUNTER = """module counter #(parameter WIDTH = 8) (
+  input wire clk,
+  output reg [WIDTH-1:0] q
+);
+  always @(posedge clk or negedge rst_n)
+    if (!rst_n) q <= {WIDTH{1'b0}};
+    else q <= q + 1'b1;
+endmodule
+"""
 VOCABULARY = schema_walks.vocabulary()
 BYTE_IDS = {token: i for i, token in reversed(list(enumerate(VOCABULARY.tokens))) if len(token) == 1}
 
@@ -15,7 +25,7 @@ BYTE_IDS = {token: i for i, token in reversed(list(enumerate(VOCABULARY.tokens))
     ("name", "text", "most"),
     [
         ("javascript", "let a = b;\nif (a) { f(`${a}`, [1]); }\n", 128),
-        ("verilog", "module m(input a, output b);\nassign b = ~a;\nendmodule\n", 1024),
+        ("verilog", COUNTER, 512),
         ("markdown", "# a\n\nb *c* `d`\n", 16),
     ],
 )

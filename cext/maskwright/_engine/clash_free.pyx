@@ -23,13 +23,11 @@ from maskwright._engine.longest_match cimport Lexer, lexer_follows, lexer_matche
 from maskwright._engine.program cimport (
     ACCEPT, DottedItem, Item, LOCAL_PLAIN, LOCAL_REPEATED, NO_KEY, NO_STATE, PlainTerm, Program, Return
 )
-from maskwright._engine.stacks cimport state_deep, state_goto
+from maskwright._engine.stacks cimport state_goto
 from maskwright._engine.threads cimport thread_key
 
 cdef enum:
     END_STATES = 8         # lexer states looked at for an end of the lexeme under way
-    MANY_LOOKS = 256       # behind so many, there are no more
-    FEW = 4                # where fewer than one in so many tell something
     NOT_ASKED = 0          # of a GSS node
     LEADS_ON = 1
     DOUBTFUL = 2
@@ -150,14 +148,19 @@ cdef cbool node_is_free(Core* core, int32_t start) noexcept nogil:
     return core.facts.free_nodes[start] == LEADS_ON
 
 
-cdef const vector[int32_t]* free_next(Core* core, int32_t parser) noexcept nogil:
-    # The terminals without clashes that a parser state waits for and behind which others lead to the end of the text.
+cdef const vector[int32_t]* free_terminals(Core* core, int32_t parser, cbool clean) noexcept nogil:
+    # The terminals that a parser state waits for and behind which terminals without clashes lead to the end of the text; `clean`: of
+    # those without clashes only.
     cdef Program* program = core.program
     cdef Lexer* lexer = lexer_of(program.lexer)
     cdef vector[char] listed
     cdef Item item
     cdef PlainTerm term
-    cdef vector[int32_t]* found = &core.facts.free_next[parser]
+    cdef vector[int32_t]* found
+    if clean:
+        found = &core.facts.free_next[parser]
+    else:
+        found = &core.facts.free_behind[parser]
     if not found.empty():
         return found
     listed.resize(lexer.samples.clean.size(), 0)
@@ -165,13 +168,26 @@ cdef const vector[int32_t]* free_next(Core* core, int32_t parser) noexcept nogil
         if program.locals[item.local].kind != LOCAL_PLAIN or not node_is_free(core, item.node):
             continue
         for term in program.plain_terms[program.locals[item.local].index]:
-            if (term.automaton < 0 and lexer.samples.clean[-1 - term.automaton] and core.facts.free[term.target]
-                    and not listed[-1 - term.automaton]):
+            if (term.automaton < 0 and core.facts.free[term.target] and not listed[-1 - term.automaton]
+                    and (not clean or lexer.samples.clean[-1 - term.automaton])):
                 listed[-1 - term.automaton] = 1
                 found.push_back(-1 - term.automaton)
     # A mark that there are no more, and that they were looked for.
     found.push_back(NO_TAG)
     return found
+
+
+cdef cbool leads_on(Core* core, int32_t parser, int32_t terminal) noexcept nogil:
+    # Whether it is ignored, or terminals without clashes lead to the end behind it.
+    cdef const vector[int32_t]* behind
+    cdef size_t i
+    if lexer_of(core.program.lexer).ignored[terminal]:
+        return True
+    behind = free_terminals(core, parser, False)
+    for i in range(behind.size() - 1):
+        if dereference(behind)[i] == terminal:
+            return True
+    return False
 
 
 cdef cbool end_is_free(Core* core, LexState* ended, int32_t parser) noexcept nogil:
@@ -180,57 +196,70 @@ cdef cbool end_is_free(Core* core, LexState* ended, int32_t parser) noexcept nog
     cdef size_t i
     if core.program.states[parser].complete:
         return True
-    following = free_next(core, parser)
+    following = free_terminals(core, parser, True)
     for i in range(following.size() - 1):
         if ended == NULL or lexer_follows(ended, dereference(following)[i]):
             return True
     return False
 
 
-cdef cbool lexeme_is_free(Core* core, const Thread& thread) noexcept nogil:
-    # The same of a thread, whose lexeme under way has to end first.
-    cdef Program* program = core.program
+cdef const vector[LexState*]* free_ends(Core* core, LexState* start) noexcept nogil:
+    # The first states behind one in which the lexeme may end; the last one is none.
     cdef vector[LexState*] queue
     cdef unordered_map[int64_t, char] seen
-    cdef LexState* lex
     cdef LexState* target
     cdef size_t head = 0
-    cdef int32_t parser
     cdef uint8_t byte
-    if lexer_of(program.lexer).newline >= 0 or state_deep(program, thread.parser):
-        return False
-    if thread.lex == NULL:
-        return end_is_free(core, thread.lookahead, thread.parser)
-    if thread.lookahead != NULL or thread.lex.automaton != program.lexer:
-        return False
-    # Where it ends in the state under way, another thread has ended it: this one reads a byte more.
-    queue.push_back(thread.lex)
+    cdef vector[LexState*]* found = &core.facts.free_ends[<int64_t>start]
+    if not found.empty():
+        return found
+    queue.push_back(start)
     while head < queue.size():
-        lex = queue[head]
-        head += 1
-        for byte in lex.automaton.class_byte:
-            target = lex_next(lex, byte)
+        for byte in start.automaton.class_byte:
+            target = lex_next(queue[head], byte)
             if target == LEX_DEAD or queue.size() == END_STATES or seen.count(<int64_t>target):
                 continue
             if lexer_matched(target):
-                parser = state_goto(program, thread.parser, program.lexer, target.tag, NO_KEY)
-                if parser != NO_STATE and end_is_free(core, target, parser):
-                    return True
+                found.push_back(target)
             seen[<int64_t>target] = 1
             queue.push_back(target)
+        head += 1
+    found.push_back(NULL)
+    return found
+
+
+cdef cbool lexeme_is_free(Core* core, const Thread& thread) noexcept nogil:
+    # The same of a thread in a lexeme, which has to end first.  Where it ends in the state under way, another thread has ended it: this
+    # one reads a byte more.
+    cdef const vector[LexState*]* ends = free_ends(core, thread.lex)
+    cdef LexState* ended
+    cdef int32_t parser
+    cdef size_t i
+    for i in range(ends.size() - 1):
+        ended = dereference(ends)[i]
+        if leads_on(core, thread.parser, ended.tag):
+            parser = state_goto(core.program, thread.parser, core.program.lexer, ended.tag, NO_KEY)
+            if parser != NO_STATE and end_is_free(core, ended, parser):
+                return True
     return False
 
 
 cdef cbool thread_is_free(Core* core, const Thread& thread) noexcept nogil:
     # Whether a thread can be completed with terminals without clashes, as far as a look tells.
-    cdef string key = thread_key(thread)
-    cdef int32_t known = core.facts.free_threads.find(key)
+    cdef string key
+    cdef int32_t known
+    if lexer_of(core.program.lexer).newline >= 0 or not core_find_free(core):
+        return False
+    if thread.lex == NULL:
+        return end_is_free(core, thread.lookahead, thread.parser)
+    if thread.lookahead != NULL or thread.lex.automaton != core.program.lexer:
+        return False
+    if not core.program.states[thread.parser].complete and free_terminals(core, thread.parser, False).size() == 1:
+        return False
+    key = thread_key(thread)
+    known = core.facts.free_threads.find(key)
     if known < 0:
-        if core.facts.looks > MANY_LOOKS and core.facts.free_looks * FEW < core.facts.looks:
-            return False
-        known = core_find_free(core) and lexeme_is_free(core, thread)
+        known = lexeme_is_free(core, thread)
         if not core.index.deadline.passed:
             core.facts.free_threads.insert(key, known)
-            core.facts.looks += 1
-            core.facts.free_looks += known
     return known == 1

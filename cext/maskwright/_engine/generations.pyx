@@ -55,7 +55,8 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
                         + core.tracker.frames.size() * (sizeof(Frame) + 3 * ALLOCATION)
                         + core.tracker.store.values.size() * (sizeof(Value) + 3 * ALLOCATION)
                         + (core.costs.nodes.size() + core.costs.lexemes.size() + core.costs.behind.size()
-                           + core.costs.plain.size() + 2 * core.facts.free_next.size()) * MAP_ENTRY))
+                           + core.costs.plain.size() + 2 * core.facts.free_next.size() + 2 * core.facts.free_behind.size()
+                           + 2 * core.facts.free_ends.size()) * MAP_ENTRY))
 
 
 cdef inline void core_weigh(Core* core) noexcept nogil:
@@ -107,7 +108,6 @@ cdef Core* core_new(Index* index) except NULL:
     core.set_states = 0
     core.scratch.walks = False
     core.facts.looks_behind = False
-    core.facts.looks = core.facts.free_looks = 0
     core.frames.bottom = UNKNOWN
     core.start = core.opening = core.begin = UNKNOWN
     core.generation.holders = 1
