@@ -11,6 +11,7 @@ from maskwright.errors import GrammarError
 
 from maskwright._engine.program cimport NO_STATE, UNKNOWN
 from maskwright._engine.core cimport Core, Outcome
+from maskwright._engine.longest_match cimport lexer_of
 from maskwright._engine.set_states cimport SET_BASE, Sets
 from maskwright._engine.set_stacks cimport Attempted, sets_attempt, sets_bytes
 from maskwright._engine.sets cimport (
@@ -66,6 +67,7 @@ cdef void task_classes(void* argument) noexcept nogil:
 
 cdef void task_shortest(void* argument) noexcept nogil:
     cdef SetTask* task = <SetTask*>argument
+    task.core.index.deadline.searched = task.length
     task.answer = sets_shortest(task.core, task.sets, task.a, task.text[0])
 
 
@@ -136,6 +138,13 @@ cdef class StateSets:
     def start(self):
         """The state of the empty text."""
         return self.core.begin
+
+    @property
+    def terminal_samples(self):
+        """A text of each terminal, where the grammar has a lexer; else none."""
+        if self.core.program.lexer == NULL:
+            return []
+        return [sample for sample in lexer_of(self.core.program.lexer).samples.texts if sample.size() > 0]
 
     @property
     def exact(self):
@@ -311,18 +320,19 @@ cdef class StateSets:
         return [(ids[i], (<const char*>tokens[i].data())[:tokens[i].size() * sizeof(int32_t)])
                 for i in range(ids.size())]
 
-    def shortest_completion(self, int64_t state):
+    def shortest_completion(self, int64_t state, int64_t max_search=-1):
         """Token ids that spell the fewest bytes that make one of the texts complete, or None.
 
-        Of a state of one text there is always one; it is exact then."""
+        Of a state of one text there is always one; it is exact then.  ``max_search``: the limit of this name, where it is to be smaller."""
         cdef vector[uint8_t] out
         cdef SetTask task
         self.check(state)
         if state >= MIXED_BASE:
-            found = [self.shortest_completion(self.core.opening), self.shortest_completion(self.others(state))]
+            found = [self.shortest_completion(each, max_search) for each in (self.core.opening, self.others(state))]
             return min((each for each in found if each is not None), key=len, default=None)
         task = self.task(state, 0)
         task.text = &out
+        task.length = max(0, self.core.limits.max_search - max_search) if max_search >= 0 else 0
         self.run(task_shortest, &task)
         if not task.answer:
             return None

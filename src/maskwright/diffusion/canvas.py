@@ -24,7 +24,9 @@ import numpy.typing as npt
 from maskwright._core import StateSets
 from maskwright.base.arguments import check_limits, check_type, real, whole
 from maskwright.compiling.compiler import CompiledGrammar
+from maskwright.diffusion.beam import beam_filling, likely_tokens
 from maskwright.diffusion.completion import longest_part, short_completion
+from maskwright.diffusion.filling import LOOK_AHEAD, exact_filling
 from maskwright.diffusion.reading import OutOfBudget, Reading
 from maskwright.diffusion.sets import HoldsSets, state_sets
 from maskwright.diffusion.showing import canvas_html
@@ -43,8 +45,6 @@ from maskwright.limits import DEFAULT_LIMITS, Limits
 
 SEARCH_BUDGET = 16_000
 """Steps that one proposal may take; a step is a look at one state and slot."""
-_LOOK_AHEAD = 16
-"""Slots that a search looks ahead at every slot; every so many slots it looks to the end."""
 _TRIES_A_CLASS = 8
 """Tokens of one class that a search tries: one will do, unless keys clash."""
 
@@ -81,9 +81,9 @@ class Canvas(HoldsSets):
         self.search_budget = real(search_budget, "search_budget", CanvasError)
         self.limits = limits
         if not isinstance(slots, Slots):
-            segment = grammar._core.engine.segment
-            slots = read_canvas(slots, vocabulary, mask_id, ends, encode, segment)
+            slots = read_canvas(slots, vocabulary, mask_id, ends, encode, grammar._core.engine.segment)
         self._end_token = ends[0] if ends else None
+        self._likely = likely_tokens(self.sets, grammar._core.engine.segment)
         self.reading = Reading(
             self.sets, slots, frozenset(ends), frozenset([i for i in forbidden if vocabulary.tokens[i]])
         )
@@ -412,15 +412,17 @@ class Canvas(HoldsSets):
         reading.known = self._states if keep and not ends_differ else ()
         reading.known_from = unchanged_from if unchanged_from is not None else 0
         try:
+            if self._likely and self._read_by_beam(first, budget, keep):
+                return True
             # Behind the last text it may end anywhere.
             first = min(first, reading.last + 1)
             if not reading.viable(reading.forward(first), first):
                 return False
             first = self._turn(unchanged_from) if keep else 0
-            rest = self._search(self._states[first] if keep else self.sets.start, first)
+            rest = self._filling(self._states[first] if keep else self.sets.start, first)
             if rest is None and first > 0:
                 first = 0
-                rest = self._search(self.sets.start, 0)
+                rest = self._filling(self.sets.start, 0)
         finally:
             reading.known = ()
             reading.steps_left = float("inf")
@@ -453,64 +455,33 @@ class Canvas(HoldsSets):
                 high = middle - 1
         return low
 
-    def _search(self, state: int, first: int) -> list[int] | None:
-        """Tokens for the slots from ``first`` on, from ``state``; None when there are none.
+    def _filling(self, state: int, first: int) -> list[int] | None:
+        return exact_filling(self.reading, state, first, self._candidates, self._old_rest, self._finish)
 
-        Whether the rest can be filled is asked every ``_LOOK_AHEAD`` slots; in between, whether that many more can.
-        Where the first answer is no, the slots since the last yes are searched again, asking at every one.
-        """
+    def _read_by_beam(self, first: int, budget: float, keep: bool) -> bool:
+        """Whether a beam search finds a witness; it may take half of the budget.  That it finds none says nothing."""
         reading = self.reading
-        texts: list[int] = []
-        states = [state]
-        choices = [self._candidates(state, first, False)] if first <= reading.last else []
-        sure = first
-        """From the text up to this slot the rest can be filled."""
-        careful = first
-        """Before this slot, each is asked for."""
-        while True:
-            i = first + len(texts)
-            rest = self._old_rest(states[-1], i)
-            if rest is not None:
-                return texts + rest
-            if i > reading.last:
-                rest = self._finish(states[-1], i)
-                if rest is not None:
-                    return texts + rest
-                if not texts:
-                    return None
-            else:
-                whole = i < careful or i + 1 - sure >= _LOOK_AHEAD or i == reading.last
-                for token in choices[-1]:
-                    after = states[-1] if token == EMPTY else self.sets.next(states[-1], token)
-                    reading.spend()
-                    if after < 0 or not reading.goes_on(after, i + 1, i + 1 + _LOOK_AHEAD):
-                        continue
-                    if whole and not reading.viable(after, i + 1):
-                        if i < careful:
-                            continue
-                        careful = i + 1
-                        del texts[sure - first :], states[sure - first + 1 :], choices[sure - first :]
-                        choices.append(self._candidates(states[-1], sure, True))
-                        break
-                    texts.append(token)
-                    states.append(after)
-                    if whole:
-                        sure = i + 1
-                    if i + 1 <= reading.last:
-                        choices.append(self._candidates(after, i + 1, i + 1 < careful))
-                    break
-                else:
-                    reading.refute(states[-1], i)
-                    choices.pop()
-                    if not choices:
-                        return None
-                    texts.pop()
-                    states.pop()
-                    sure = min(sure, first + len(texts))
-                continue
-            texts.pop()
-            states.pop()
-            sure = min(sure, first + len(texts))
+        first = first if keep else 0
+        while first > 0 and reading.tokens[first - 1] == OPEN:
+            first -= 1
+        state = self._states[first] if first > 0 else int(self.sets.start)
+        reading.steps_left = budget / 2
+        try:
+            rest = beam_filling(
+                reading, self._likely, state, first, self._old_rest, self._short_finish, wide=not keep
+            )
+        except OutOfBudget:
+            rest = None
+        reading.steps_left = budget / 2
+        if rest is not None:
+            self._set_witness(self._texts[:first] + rest)
+        return rest is not None
+
+    def _short_finish(self, state: int, i: int) -> list[int] | None:
+        """The same as ``_finish``, where it takes no long search."""
+        room = self.reading.tokens[i : self.reading.end].count(OPEN)
+        completion = self.reading.near_completion(state) if self.reading.ends else ()
+        return None if completion is None or len(completion) > room else self._finish(state, i)
 
     def _old_rest(self, state: int, i: int) -> list[int] | None:
         """The old witness from slot ``i`` on, if it completes a text in ``state``."""
@@ -545,7 +516,7 @@ class Canvas(HoldsSets):
             yield completion[0]
         for target, ids in reading.classes_of(state):
             reading.spend()
-            if reading.goes_on(target, i + 1, i + 1 + _LOOK_AHEAD) and (
+            if reading.goes_on(target, i + 1, i + 1 + LOOK_AHEAD) and (
                 not careful or reading.viable(target, i + 1)
             ):
                 yield from ids[:_TRIES_A_CLASS].tolist()

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from maskwright._core import StateSets
 from maskwright.diffusion.distance import Distances
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
-from maskwright.errors import UnsatisfiableError, VocabularyError
+from maskwright.errors import LimitError, UnsatisfiableError, VocabularyError
 
 Classes: TypeAlias = list[tuple[int, npt.NDArray[np.int32]]]
 """Tokens by the state that they lead to."""
@@ -32,6 +32,8 @@ Snapshot: TypeAlias = tuple[list[int], list[set[int]], list[set[int]], list[int]
 _FRESH_COST = 4
 _PARTS_A_STEP = 8
 """What a step from a state that is new costs, in looks at known ones."""
+_SHORT_SEARCH = 250
+"""Threads looked at in a short search for a completion."""
 
 
 class OutOfBudget(Exception):
@@ -64,6 +66,7 @@ class Reading:
         """States from which banned tokens alone lead to some others."""
         self._distances = Distances()
         self._completions: dict[int, list[int] | None] = {}
+        self._near: dict[int, list[int] | None] = {}
         self.renew()
 
     def fork(self) -> Reading:
@@ -158,12 +161,15 @@ class Reading:
         if self.steps_left < 0:
             raise OutOfBudget
 
+    def check_clock(self) -> None:
+        if time.monotonic() > self.until:
+            raise OutOfBudget
+
     def any(self, state: int) -> int:
         """The state behind any one token."""
         target = self._any.get(state)
         if target is None:
-            if time.monotonic() > self.until:
-                raise OutOfBudget
+            self.check_clock()
             self.spend(_FRESH_COST + self.sets.cost(state) // _PARTS_A_STEP)
             target = self._any_allowed(state) if self.banned else self.sets.any(state)
             self._any[state] = target
@@ -291,6 +297,19 @@ class Reading:
                 found = None
             self._completions[state] = None if found is None or self.banned.intersection(found) else found
         return self._completions[state]
+
+    def near_completion(self, state: int) -> Sequence[int] | None:
+        """The same, where a short search finds one."""
+        if state not in self._completions and state not in self._near:
+            self.spend()
+            try:
+                found = self.sets.shortest_completion(state, _SHORT_SEARCH)
+            except (LimitError, VocabularyError):
+                if self.sets.is_full:
+                    raise
+                found = None
+            self._near[state] = None if found is None or self.banned.intersection(found) else found
+        return self._completions.get(state, self._near.get(state))
 
     def within(self, state: int, room: int) -> bool:
         """Whether ``room`` tokens or fewer complete a text in ``state``."""
