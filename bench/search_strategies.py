@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 import torch
 from quality_report import paired_interval
+from search_memory import Remembered
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import maskwright as mw
@@ -57,6 +58,8 @@ SUM_PROMPT = "".join(f"{TURN.format(value)}{text}<|im_end|>\n" for value, text i
 """A chat, so that the model knows the end: behind plain lines, it goes on with the next line, and every end is unlikely."""
 SUM_TOKENS = 12
 MOST_SUMS = 24
+AHEAD = 96
+"""Prefixes of each length that the model is asked about before the searches: batches take less time, and change nothing."""
 TERMS = np.unique([*range(1, 100), *(a * b for a in range(1, 100) for b in range(1, 100))])
 ADJECTIVES = ["small", "large", "old", "new", "cheap", "fine", "strong", "light", "dark", "plain"]
 MATERIALS = ["wooden", "metal", "glass", "plastic", "cotton", "leather", "paper", "stone", "steel", "silver"]
@@ -74,46 +77,14 @@ POWER = 1024
 """Of values in A*; of 16, 64, 256 and 1024 the best on other draws of items.  Values decide, and p among equals; below 0.48 is nothing."""
 TEMPERATURE = 0.25
 """Of the model in A*; of 1, 0.5 and 0.25 the best on other sums.  At 1 every token costs much, so the budget goes into short prefixes."""
+FLAT = 10.0
+"""Of the model in trees over items, where it knows nothing of ratings; 4, 10 and 100 did the same on other draws."""
 Bound = Callable[[list[int]], float]
-
-
-class Remembered:
-    """What a model says behind prefixes, kept for the next search; and the states of the latest ones, to go on from."""
-
-    def __init__(self, source: HuggingFaceModel, states: int = 600) -> None:
-        self.source = source
-        self.most = states
-        self.rows: dict[tuple[int, ...], Any] = {}
-        self.states: dict[tuple[int, ...], tuple[Any, int]] = {(): (source.state([[]]), 0)}
-
-    def __call__(self, prefixes: Sequence[Sequence[int]]) -> Any:
-        keys = [tuple(prefix) for prefix in prefixes]
-        self.learn(key for key in keys if key not in self.rows)
-        return np.stack([self.rows[key] for key in keys])
-
-    def learn(self, keys: Iterable[tuple[int, ...]]) -> None:
-        """Ask about prefixes, those with one parent in one pass."""
-        parents: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-        for key in dict.fromkeys(keys):
-            parents.setdefault(key[:-1], []).append(key)
-        for parent, children in parents.items():
-            if children == [()]:
-                self.rows[()] = self.states[()][0].logprobs[0]
-                continue
-            state, row = self.states.get(parent) or (self.source.state([list(parent)]), 0)
-            tokens = np.array([key[-1] for key in children])
-            below = state.extend(np.full(len(children), row), tokens)
-            for place, key in enumerate(children):
-                self.rows[key], self.states[key] = below.logprobs[place], (below, place)
-        while len(self.states) > self.most:
-            del self.states[next(key for key in self.states if key)]
 
 
 @dataclass
 class Problem:
-    ask: Remembered
-    model: CallableModel
-    source: HuggingFaceModel
+    memory: Remembered
     constraint: Any
     reward: Callable[[list[int]], float]
     bounds: dict[str, Bound]
@@ -156,22 +127,24 @@ def nearest(text: str, goal: int) -> int:
     return int(missing.min())
 
 
-def sums(model: Any, tokenizer: Any, goals: Iterable[int]) -> Iterable[Problem]:
-    """Tasks to write a sum of a value, one after another: what was asked for one is forgotten with it."""
+def sums(model: Any, tokenizer: Any, goals: Iterable[int], folder: Path | None) -> Iterable[Problem]:
+    """Tasks to write a sum of a value, one after another."""
     for goal in goals:
         source = HuggingFaceModel(model, tokenizer, SUM_PROMPT.format(goal))
-        constraint = GrammarConstraint(mw.compile_lark(SUM, source.vocabulary))
+        characters = [tokenizer.convert_tokens_to_ids(each) for each in "0123456789+-*"]
+        memory = Remembered(source, characters, folder and folder / f"{goal}.pickle")
+        constraint = GrammarConstraint(mw.compile_lark(SUM, memory.vocabulary))
+        memory.ahead(constraint, AHEAD, SUM_TOKENS - 1)
 
-        def reward(ids: list[int], source: Any = source, goal: int = goal) -> float:
+        def reward(ids: list[int], memory: Any = memory, goal: int = goal) -> float:
             # The text is of the grammar above, so it is digits and signs.
-            return closeness(abs(eval(source.decode(ids), {"__builtins__": {}}) - goal))
+            return closeness(abs(eval(memory.decode(ids), {"__builtins__": {}}) - goal))
 
-        def bound(ids: list[int], source: Any = source, goal: int = goal) -> float:
-            return closeness(nearest(source.decode(ids), goal))
+        def bound(ids: list[int], memory: Any = memory, goal: int = goal) -> float:
+            return closeness(nearest(memory.decode(ids), goal))
 
-        memory = Remembered(source)
-        asked = CallableModel(memory, source.vocab_size, source.eos_ids)
-        yield Problem(memory, asked, source, constraint, reward, {"arithmetic": bound}, goal)
+        yield Problem(memory, constraint, reward, {"arithmetic": bound}, goal)
+        memory.save()
 
 
 def goals_of(count: int, training: int) -> tuple[list[int], list[int]]:
@@ -183,23 +156,20 @@ def goals_of(count: int, training: int) -> tuple[list[int], list[int]]:
 def items(model: Any, tokenizer: Any, count: int, seed: int) -> Iterable[Problem]:
     """Tasks to find the item of highest rating; those with one prompt share what the model says."""
     names = [f" {' '.join(words)}" for words in product(ADJECTIVES, MATERIALS, NOUNS)]
-    sequences = [tuple(tokenizer.encode(name, add_special_tokens=False)) for name in names]
+    written = [tokenizer.encode(name, add_special_tokens=False) for name in names]
+    tokens = sorted({token for ids in written for token in ids})
+    sequences = [tuple(tokens.index(token) for token in ids) for ids in written]
     for number, prompt in enumerate(ITEM_PROMPTS):
-        source = HuggingFaceModel(model, tokenizer, prompt)
-        memory = Remembered(source)
-        for length in range(max(map(len, sequences)) + 1):
-            memory.learn(ids[:length] for ids in sequences if length <= len(ids))
-        constraint = TrieConstraint(mw.TokenTrie(sequences, source.vocab_size, source.eos_ids))
-        asked = CallableModel(memory, source.vocab_size, source.eos_ids)
+        memory = Remembered(HuggingFaceModel(model, tokenizer, prompt), tokens)
+        memory.learn(ids[:length] for ids in sequences for length in range(len(ids) + 1))
+        constraint = TrieConstraint(mw.TokenTrie(sequences, memory.size, (memory.end,)))
         for _ in range(number, count, len(ITEM_PROMPTS)):
             seed += 1
-            yield rated(memory, asked, source, constraint, names, sequences, random.Random(seed))
+            yield rated(memory, constraint, names, sequences, random.Random(seed))
 
 
 def rated(
     memory: Remembered,
-    model: CallableModel,
-    source: HuggingFaceModel,
     constraint: Any,
     names: list[str],
     sequences: list[tuple[int, ...]],
@@ -231,7 +201,7 @@ def rated(
         "noisy": lambda ids: noisy[tuple(ids)],
         "index": lambda ids: highest[tuple(ids)],
     }
-    return Problem(memory, model, source, constraint, lambda ids: values[tuple(ids)], bounds)
+    return Problem(memory, constraint, lambda ids: values[tuple(ids)], bounds)
 
 
 def a_star(
@@ -243,7 +213,7 @@ def a_star(
 ) -> Outcome:
     """``best_first`` with a value; it goes on until the budget is spent, or a text has reward 1."""
     found = Outcome(0)
-    bound = problem.bounds.get(value, lambda ids: 1.0)
+    bound = problem.bounds[value]
 
     class SolvedError(Exception):
         pass
@@ -255,9 +225,9 @@ def a_star(
         return float(found.rewards[tuple(ids)] ** power)
 
     def sharpened(prefixes: Sequence[Sequence[int]]) -> Any:
-        return torch.log_softmax(torch.from_numpy(problem.ask(prefixes)) / temperature, dim=-1).numpy()
+        return torch.log_softmax(torch.from_numpy(problem.memory(prefixes)) / temperature, dim=-1).numpy()
 
-    model = CallableModel(sharpened, problem.model.vocab_size, problem.model.eos_ids)
+    model = CallableModel(sharpened, problem.memory.size, problem.memory.end)
     with contextlib.suppress(SolvedError):
         best_first(
             model,
@@ -275,7 +245,12 @@ def a_star(
 
 def by_strategy(problem: Problem, strategy: Strategy, budget: int, seed: int) -> Outcome:
     found = search(
-        problem.model, strategy, {"grammar": problem.constraint}, problem.reward, budget=budget, seed=seed
+        problem.memory.model,
+        strategy,
+        {"grammar": problem.constraint},
+        problem.reward,
+        budget=budget,
+        seed=seed,
     )
     return Outcome(found.calls, found.rewards)
 
@@ -290,11 +265,17 @@ def methods(kind: str, budget: int, tuned: Strategy | None) -> dict[str, Strateg
         "best of n, cooler": Strategy("sample", temperature=0.5, max_tokens=SUM_TOKENS),
         "particles": Strategy("smc", width=4, max_tokens=SUM_TOKENS),
         "tree": Strategy("mcts", max_tokens=SUM_TOKENS),
-        "best first": Strategy("best_first", width=1000, max_tokens=SUM_TOKENS),
+        "best first": Strategy("best_first", max_tokens=SUM_TOKENS),
+        "best first, cooler": Strategy("best_first", temperature=TEMPERATURE, max_tokens=SUM_TOKENS),
     }
-    for value in (
-        ["no value", "arithmetic"] if kind == "sums" else ["no value", "first words", "noisy", "index"]
-    ):
+    if kind == "sums":
+        listed["tree, cooler"] = Strategy("mcts", temperature=TEMPERATURE, max_tokens=SUM_TOKENS)
+    else:
+        for exploration in (1.0, 1.5):
+            listed[f"tree, {exploration}"] = Strategy(
+                "mcts", temperature=FLAT, exploration=exploration, max_tokens=SUM_TOKENS
+            )
+    for value in ["arithmetic"] if kind == "sums" else ["first words", "noisy", "index"]:
         listed[f"A*, {value}"] = value
     if tuned is not None:
         listed["tuned"] = tuned
@@ -318,7 +299,7 @@ def measure(
                 found = a_star(problem, method, budget)
             outcomes[name].append(found)
             ten = sorted(found.rewards, key=lambda ids: -found.rewards[ids])[:10]
-            words[name].append(len({problem.source.decode(ids).split()[0] for ids in ten}))
+            words[name].append(len({problem.memory.decode(ids).split()[0] for ids in ten}))
         rewards = {name: round(each[-1].reward, 3) for name, each in outcomes.items()}
         print(kind, seed, f"{time.perf_counter() - started:.0f} s", rewards, flush=True)
     table: dict[str, Any] = {}
@@ -348,11 +329,11 @@ def interval(values: Any) -> dict[str, float]:
 
 
 def tuning(
-    model: Any, tokenizer: Any, goals: list[int], budget: int, calls: int, save: Path
+    model: Any, tokenizer: Any, goals: list[int], folder: Path | None, budget: int, calls: int, save: Path
 ) -> dict[str, Any]:
     """Tune on sums and keep the strategy as a file."""
-    problems = list(sums(model, tokenizer, goals))
-    tasks = [Task(each.model, {"grammar": each.constraint}, each.reward) for each in problems]
+    problems = list(sums(model, tokenizer, goals, folder))
+    tasks = [Task(each.memory.model, {"grammar": each.constraint}, each.reward) for each in problems]
     tuned = tune(tasks, budget=budget, calls=calls, max_tokens=SUM_TOKENS, seed=0)
     tuned.strategy.save(save)
     trials = []
@@ -360,8 +341,12 @@ def tuning(
         strategy = {
             name: getattr(trial.strategy, name) for name in ("method", *PARAMETERS[trial.strategy.method])
         }
-        trials.append({**strategy, "reward": round(trial.reward, 4), "calls": trial.calls})
+        trials.append(
+            {**strategy, "reward": round(trial.reward, 4), "calls": trial.calls, "tasks": trial.tasks}
+        )
         print(trials[-1], flush=True)
+    for problem in problems:
+        problem.memory.save()
     return {
         "tasks": len(goals),
         "budget": budget,
@@ -374,10 +359,10 @@ def tuning(
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "greedy": (),
     "sample": ("temperature",),
-    "beam": ("width",),
-    "best_first": ("width",),
-    "mcts": ("exploration",),
-    "smc": ("width", "power"),
+    "beam": ("temperature", "width"),
+    "best_first": ("temperature",),
+    "mcts": ("temperature", "exploration"),
+    "smc": ("temperature", "width", "power"),
 }
 
 
@@ -423,13 +408,14 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=24)
     parser.add_argument("--budget", type=int, default=100, help="model calls a task")
     parser.add_argument("--minutes", type=float, default=1000, help="begin no task later")
-    parser.add_argument("--training", type=int, default=6, help="tasks to tune on")
-    parser.add_argument("--tuning-budget", type=int, default=6000, help="model calls in all trials")
+    parser.add_argument("--training", type=int, default=18, help="tasks to tune on")
+    parser.add_argument("--tuning-budget", type=int, default=18000, help="model calls in all trials")
     parser.add_argument(
         "--save", type=Path, default=Path("strategy.toml"), help="where the tuned strategy goes"
     )
     parser.add_argument("--strategy", type=Path, help="a tuned strategy, one more row")
     parser.add_argument("--generated", type=int, default=0, help="so many sums by Generator.search as well")
+    parser.add_argument("--memory", type=Path, help="a folder where what the model says in sums is kept")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -438,12 +424,12 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(name)
     test, training = goals_of(args.tasks, args.training)
     if args.part == "tune":
-        result = tuning(model, tokenizer, training, args.tuning_budget, args.budget, args.save)
+        result = tuning(model, tokenizer, training, args.memory, args.tuning_budget, args.budget, args.save)
     else:
         tuned = Strategy.load(args.strategy) if args.strategy else None
         listed = methods(args.part, args.budget, tuned)
         if args.part == "sums":
-            problems = sums(model, tokenizer, test)
+            problems = sums(model, tokenizer, test, args.memory)
         else:
             problems = items(model, tokenizer, args.tasks, seed=0)
         result = measure(args.part, problems, listed, args.budget, args.minutes)

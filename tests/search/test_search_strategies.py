@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import itertools
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_search import GRAMMAR, VOCABULARY, model, ranked
+import sampling_models as toy
+from test_search import EOS, GRAMMAR, VOCABULARY, distribution, model, ranked
 
 import maskwright as mw
-from maskwright.sampling import GrammarConstraint, Predicate
+from maskwright.sampling import CallableModel, GrammarConstraint, Predicate
 from maskwright.search import Strategy, Task, search, tune
 from maskwright.search.strategy import METHODS
 
@@ -61,8 +63,8 @@ def test_budgets_hold_and_rewards_are_asked_once(method: str, constraints: dict[
 def test_what_each_method_finds_first(constraints: dict[str, Any]) -> None:
     """Best first finds the likeliest texts, in order; greedy is a beam of one; a beam of thousands is exhaustive."""
     listed = ranked(constraints["grammar"], 6)
-    best = search(model(), Strategy("best_first", width=5, max_tokens=6), constraints, near, budget=5000)
-    assert list(best.rewards) == [ids for ids, _ in listed[:5]]
+    best = search(model(), Strategy("best_first", max_tokens=6), constraints, near, budget=5000)
+    assert list(best.rewards) == [ids for ids, _ in listed]
     wide = search(model(), Strategy("beam", width=5000, max_tokens=6), constraints, near, budget=10**6)
     assert set(wide.rewards) == {ids for ids, _ in listed}
     greedy = search(model(), Strategy("greedy", max_tokens=6), constraints, near, budget=100)
@@ -76,9 +78,55 @@ def test_what_each_method_finds_first(constraints: dict[str, Any]) -> None:
 
 def test_a_reward_of_one_ends_the_search(constraints: dict[str, Any]) -> None:
     goal = ranked(constraints["grammar"], 6)[0][0]
-    for method in ("sample", "mcts", "smc"):
+    for method in ("sample", "best_first", "mcts", "smc"):
         best = search(model(), Strategy(method, max_tokens=6), constraints, only(goal), budget=10_000, seed=0)
         assert best.ids == list(goal) and best.reward == 1.0 and best.calls < 3000
+    first = search(model(), Strategy("best_first", max_tokens=6), constraints, only(goal), budget=10_000)
+    assert list(first.rewards) == [goal] and first.calls < 30
+
+
+def tempered(temperature: float) -> CallableModel:
+    """The model at a temperature, by its definition: both ends are one, of the sum of their p."""
+
+    def function(prefixes: list[list[int]]) -> np.ndarray:
+        p = np.array([distribution(ids) for ids in prefixes])
+        p[:, EOS[0]] += p[:, EOS[1]]
+        p[:, EOS[1]] = 0
+        p **= 1 / temperature
+        with np.errstate(divide="ignore"):
+            return np.log(p / p.sum(axis=1, keepdims=True))
+
+    return CallableModel(function, 9, EOS)
+
+
+@pytest.mark.parametrize("temperature", [0.25, 0.7, 3.0])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_temperature_is_that_of_the_model(
+    method: str, temperature: float, constraints: dict[str, Any]
+) -> None:
+    for seed in range(3):
+        strategy = Strategy(method, width=4, power=0.5, temperature=temperature, max_tokens=9)
+        best = search(model(), strategy, constraints, near, budget=150, seed=seed)
+        plain = dataclasses.replace(strategy, temperature=1.0)
+        assert best == search(tempered(temperature), plain, constraints, near, budget=150, seed=seed)
+        if method not in ("greedy", "beam"):
+            assert best != search(model(), plain, constraints, near, budget=150, seed=seed)
+
+
+def test_texts_are_in_the_order_of_a_sharpened_p(constraints: dict[str, Any]) -> None:
+    """Against listing all texts: the order differs, and few calls go deeper."""
+    found = toy.enumerate_target(
+        6,
+        lambda p, ids: p,
+        lambda ids: np.exp(tempered(0.25).state([list(ids)]).logprobs[0]),
+        constraints["grammar"].prefix,
+        constraints["grammar"].complete,
+        EOS,
+    )
+    listed = sorted((ids for ids, p in found.items() if p > 0), key=lambda ids: -found[ids])
+    assert listed != [ids for ids, _ in ranked(constraints["grammar"], 6)]
+    strategy = Strategy("best_first", temperature=0.25, max_tokens=6)
+    assert list(search(model(), strategy, constraints, near, budget=5000).rewards) == listed
 
 
 def test_constraints_are_chosen_by_name(constraints: dict[str, Any]) -> None:
@@ -145,6 +193,8 @@ def test_numbers_of_other_types_are_pythons(suffix: str, tmp_path: Path) -> None
         {"method": "best"},
         {"width": 0},
         {"temperature": 0.0},
+        {"temperature": 1e-310},
+        {"temperature": float("inf")},
         {"power": float("nan")},
         {"max_tokens": 1.5},
         {"constraints": "grammar"},
@@ -162,11 +212,12 @@ def test_bad_strategies(wrong: dict[str, Any]) -> None:
 
 
 def test_the_least_temperature_is_greedy(constraints: dict[str, Any]) -> None:
-    """Scores divided by it are beyond doubles; no forbidden token is taken for that."""
-    cold = Strategy("sample", temperature=1e-310, max_tokens=9)
-    found = search(model(), cold, constraints, near, budget=30, seed=0)
+    """Also where the grammar forbids what the model wants: no forbidden token is taken for its p of next to 1."""
     greedy = search(model(), Strategy("greedy", max_tokens=9), constraints, near, budget=30)
-    assert found.ids is not None and found.rewards == greedy.rewards
+    for method in ("sample", "greedy"):
+        cold = Strategy(method, temperature=1e-6, max_tokens=9)
+        found = search(model(), cold, constraints, near, budget=30, seed=0)
+        assert found.ids is not None and found.rewards == greedy.rewards
 
 
 def test_rewards_beyond_doubles(constraints: dict[str, Any]) -> None:
@@ -196,8 +247,8 @@ def test_tuning_finds_what_the_tasks_need(constraints: dict[str, Any]) -> None:
     """An unlikely goal with a reward on the way to it needs a tree, and is spoiled by a wrong constraint."""
     pytest.importorskip("optuna", reason="the optional extra tune is not installed")
     tasks = [Task(model(), constraints, near) for _ in range(2)]
-    tuned = tune(tasks, budget=6_000, calls=400, max_tokens=9, seed=0)
-    assert sum(trial.calls for trial in tuned.trials) <= 6_000 and len(tuned.trials) >= 7
+    tuned = tune(tasks, budget=20_000, calls=400, max_tokens=9, seed=0)
+    assert sum(trial.calls for trial in tuned.trials) <= 20_000 and len(tuned.trials) >= 7
     assert {trial.strategy.method for trial in tuned.trials[:6]} == set(METHODS)
     best = max(trial.reward for trial in tuned.trials)
     assert "no a" not in tuned.strategy.constraints
@@ -207,7 +258,7 @@ def test_tuning_finds_what_the_tasks_need(constraints: dict[str, Any]) -> None:
         tuned.trials
         == tune(
             [Task(model(), constraints, near) for _ in range(2)],
-            budget=6_000,
+            budget=20_000,
             calls=400,
             max_tokens=9,
             seed=0,

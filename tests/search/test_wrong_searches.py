@@ -18,7 +18,7 @@ from test_search_strategies import near
 import maskwright as mw
 from maskwright.errors import MaskwrightError
 from maskwright.sampling import CallableModel, GrammarConstraint, Predicate
-from maskwright.search import Strategy, Task, mcts, monte_carlo, search, strategy, tune, tuning
+from maskwright.search import Strategy, Task, Trial, mcts, monte_carlo, search, strategy, tune, tuning
 from maskwright.search.best_first import _Children
 
 
@@ -236,30 +236,45 @@ def test_methods_that_are_another_one_are_caught(
 
 
 def check_tuning(constraints: dict[str, Any]) -> None:
-    pytest.importorskip("optuna", reason="the optional extra tune is not installed")
-    models = [model() for _ in range(2)]
+    optuna = pytest.importorskip("optuna", reason="the optional extra tune is not installed")
+    count = 4
+    models = [model() for _ in range(count)]
     tasks = [Task(each, constraints, near) for each in models]
-    tuned = tune(tasks, budget=640, calls=40, methods=("greedy", "beam", "mcts"), max_tokens=9, seed=0)
+    methods = ("greedy", "beam", "mcts")
+    tuned = tune(tasks, budget=1500, calls=40, methods=methods, max_tokens=9, seed=0)
     trials = tuned.trials
-    assert sum(each.rows for each in models) == sum(trial.calls for trial in trials) <= 640
-    best = max(trial.reward for trial in trials)
-    fewest = min(trial.calls for trial in trials if trial.reward == best)
-    chosen = [trial for trial in trials if trial.strategy == tuned.strategy]
+    assert sum(each.rows for each in models) == sum(trial.calls for trial in trials) <= 1500
+    finished = [trial for trial in trials if trial.tasks == count]
+    best = max(trial.reward for trial in finished)
+    fewest = min(trial.calls for trial in finished if trial.reward == best)
+    chosen = [trial for trial in finished if trial.strategy == tuned.strategy]
     assert (best, fewest) in [(trial.reward, trial.calls) for trial in chosen]
     assert len({trial.reward for trial in trials}) > 1
     assert all("grammar" in trial.strategy.constraints for trial in trials)
+    # By the rule: behind one task and behind three, the best third goes on; the budget may end the last trial.
+    first: dict[int, list[float]] = {1: [], 3: []}
+    ended = set()
     for trial in trials:
-        again = [search(model(), trial.strategy, constraints, near, budget=40, seed=i) for i in range(2)]
-        assert trial.reward == np.mean([each.reward for each in again])
-        assert trial.calls == sum(each.calls for each in again) <= 2 * 40
+        again = [search(model(), trial.strategy, constraints, near, budget=40, seed=i) for i in range(count)]
+        assert trial.reward == np.mean([each.reward for each in again[: trial.tasks]])
+        assert trial.calls == sum(each.calls for each in again[: trial.tasks]) <= trial.tasks * 40
+        length = count
+        for rung, seen in first.items():
+            if length == count:
+                seen.append(float(np.mean([each.reward for each in again[:rung]])))
+                if sum(value > seen[-1] for value in seen) >= max(1, len(seen) // 3):
+                    length = rung
+        assert trial.tasks == length or trial is trials[-1]
+        ended.add(trial.tasks)
+    assert {1, count} <= ended and optuna.logging.get_verbosity() == optuna.logging.WARNING
 
 
 def test_tuning_takes_the_best_trial_within_its_budget(constraints: dict[str, Any]) -> None:
     check_tuning(constraints)
 
 
-def _the_last(*given: Any, key: Any = None) -> Any:
-    return builtins.max(*given) if key is None else given[0][-1]
+def _the_first(*given: Any, key: Any = None) -> Any:
+    return builtins.max(*given) if key is None else given[0][0]
 
 
 def _the_worst(*given: Any, key: Any = None) -> Any:
@@ -271,6 +286,22 @@ def _of_one_task(model: Any, *args: Any, **options: Any) -> Any:
     return search(model, *args, **options | {"seed": 0})
 
 
+def _never_ends(**options: Any) -> Any:
+    import optuna
+
+    return optuna.pruners.NopPruner()
+
+
+def _ends_early(**options: Any) -> Any:
+    import optuna
+
+    return optuna.pruners.MedianPruner(n_startup_trials=1)
+
+
+def _as_if_finished(*args: Any) -> Any:
+    return Trial(*args[:-1], tasks=4)
+
+
 def _beyond_the_budget(*args: Any, budget: int, **options: Any) -> Any:
     return search(*args, budget=3 * budget, **options)
 
@@ -278,16 +309,27 @@ def _beyond_the_budget(*args: Any, budget: int, **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("max", _the_last),
+        ("max", _the_first),
         ("max", _the_worst),
         ("search", _of_one_task),
         ("search", _beyond_the_budget),
+        ("Trial", _as_if_finished),
     ],
 )
 def test_wrong_tuning_is_caught(
     name: str, wrong: Any, constraints: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tuning, name, wrong, raising=False)
+    with pytest.raises(AssertionError):
+        check_tuning(constraints)
+
+
+@pytest.mark.parametrize("wrong", [_never_ends, _ends_early])
+def test_wrong_ends_of_trials_are_caught(
+    wrong: Any, constraints: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    optuna = pytest.importorskip("optuna", reason="the optional extra tune is not installed")
+    monkeypatch.setattr(optuna.pruners, "SuccessiveHalvingPruner", wrong)
     with pytest.raises(AssertionError):
         check_tuning(constraints)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -21,8 +22,8 @@ from maskwright.base.arguments import check_function, check_type, generator, rea
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import END, Constraint, Everything, GrammarConstraint, Product
-from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
-from maskwright.sampling.models import LanguageModel, ModelState
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
+from maskwright.sampling.models import LanguageModel, ModelState, one_end
 from maskwright.sampling.sequential import smc
 from maskwright.search.best_first import best_first
 from maskwright.search.monte_carlo import mcts
@@ -30,6 +31,8 @@ from maskwright.search.result import allowed_scores, check_problem, number
 
 METHODS = ("greedy", "sample", "beam", "best_first", "mcts", "smc")
 Reward = Callable[[list[int]], float]
+_COLDEST = 1e-6
+"""The least temperature: what it divides stays within a double."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,9 @@ class Strategy:
     """``method`` and what it needs; ``constraints``: the names of those that are used, of all that a caller has.
 
     ``greedy``: the likeliest token each time.  ``sample``: texts one after another, the best of all.  ``beam``: ``width`` prefixes.
-    ``best_first``: the ``width`` likeliest texts.  ``mcts``: as ``mcts``, with ``exploration``.  ``smc``: runs of ``width`` particles, weighted by
-    p^``power`` and the reward.  ``temperature`` is that of ``sample``.  ``max_tokens`` counts EOS.
+    ``best_first``: texts in the order of p.  ``mcts``: as ``mcts``, with ``exploration``.  ``smc``: runs of ``width`` particles, weighted by
+    p^``power`` and the reward.  ``temperature`` is the model's, so p of a next token is in proportion to p^(1/``temperature``): 1e-6
+    or more, since below that p is 0 or 1 in doubles.  ``max_tokens`` counts EOS.
 
     Raises ``MaskwrightError`` for a value that means nothing.
     """
@@ -60,6 +64,8 @@ class Strategy:
             value = real(getattr(self, name), name)
             if value == float("inf") or (value == 0 and name != "exploration"):
                 raise MaskwrightError(f"{name} is positive and finite, not {value}")
+            if name == "temperature" and value < _COLDEST:
+                raise MaskwrightError(f"temperature is at least {_COLDEST:g}, which is greedy, not {value}")
             object.__setattr__(self, name, value)
         names = self.constraints
         if isinstance(names, str) or not isinstance(names, Iterable):
@@ -177,7 +183,7 @@ def search(
     constraint = chosen[0] if len(chosen) == 1 else Product(chosen) if chosen else Everything()
     check_problem(model, constraint, budget=(budget, 1), max_tokens=(strategy.max_tokens, 1))
     check_function(reward, "reward")
-    metered = _Metered(model, budget)
+    metered = _Metered(model, budget, strategy.temperature)
     judged = _Judged(reward)
     rng = generator(seed)
     with contextlib.suppress(_SpentError):
@@ -209,11 +215,12 @@ class _Judged:
 
 
 class _Metered(LanguageModel):
-    """A model that is asked about so many prefixes, and no more."""
+    """A model at a temperature that is asked about so many prefixes, and no more."""
 
-    def __init__(self, model: LanguageModel, budget: int) -> None:
+    def __init__(self, model: LanguageModel, budget: int, temperature: float) -> None:
         self._model = model
         self._budget = budget
+        self._temperature = temperature
         self.calls = 0
         self.vocab_size, self.eos_ids, self.room = model.vocab_size, model.eos_ids, model.room
 
@@ -227,6 +234,16 @@ class _Metered(LanguageModel):
             raise _SpentError
         self.calls += prefixes
 
+    def at_temperature(self, logprobs: Floats) -> Floats:
+        """log p [rows, V], normalised again; all EOS ids as the first one, so that it does not matter how many there are."""
+        if self._temperature == 1.0:
+            return logprobs
+        scores = one_end(logprobs, self.eos_ids)
+        # The largest one stays at 0; others may go beyond what a double holds.
+        with np.errstate(over="ignore"):
+            scores = (scores - scores.max(axis=1, keepdims=True)) / self._temperature
+        return scores - log_sum_exp(scores)[:, None]
+
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
         self.pay(len(prefixes))
         return _MeteredState(self, self._model.state(prefixes))
@@ -236,7 +253,7 @@ class _MeteredState(ModelState):
     def __init__(self, owner: _Metered, state: ModelState) -> None:
         self._owner = owner
         self._state = state
-        self.logprobs = state.logprobs
+        self.logprobs = owner.at_temperature(state.logprobs)
 
     def extend(self, parents: Integers, tokens: Integers) -> ModelState:
         self._owner.pay(int((tokens >= 0).sum()))
@@ -303,11 +320,7 @@ def _sample(
             [scores] = _rows(model, constraint, [matched], state, len(ids) + 1 >= strategy.max_tokens)
             if scores.max() == MINUS_INFINITY:
                 break
-            noise = np.log(rng.standard_exponential(len(scores)))
-            # The best one stays at 0, where others may be beyond what a double holds.
-            with np.errstate(over="ignore"):
-                cooled = (scores - scores.max()) / strategy.temperature
-            token = int((cooled - noise).argmax())
+            token = int((scores - np.log(rng.standard_exponential(len(scores)))).argmax())
             if token == model.eos_ids[0]:
                 judged(ids)
                 break
@@ -329,11 +342,20 @@ def _beams(model: Any, constraint: Any, strategy: Strategy, judged: _Judged, rng
 
 
 def _best_first(model: Any, constraint: Any, strategy: Strategy, judged: _Judged, rng: Any) -> None:
-    found = best_first(
-        model, constraint, n=strategy.width, max_tokens=strategy.max_tokens, max_nodes=model.left, batch=1
+    def seen(ids: list[int]) -> float:
+        # It is asked about texts as they come up, and the order is that of p alone.
+        judged(ids)
+        return 1.0
+
+    best_first(
+        model,
+        constraint,
+        n=sys.maxsize,
+        reward=seen,
+        max_tokens=strategy.max_tokens,
+        max_nodes=model.left,
+        batch=1,
     )
-    for each in found.found:
-        judged(each.ids)
 
 
 def _mcts(model: Any, constraint: Any, strategy: Strategy, judged: _Judged, rng: Any) -> None:
