@@ -18,7 +18,19 @@ from test_search_strategies import near
 import maskwright as mw
 from maskwright.errors import MaskwrightError
 from maskwright.sampling import CallableModel, GrammarConstraint, Predicate
-from maskwright.search import Strategy, Task, Trial, mcts, monte_carlo, search, strategy, tune, tuning
+from maskwright.sampling.models import one_end
+from maskwright.search import (
+    Strategy,
+    Task,
+    Trial,
+    best_first,
+    mcts,
+    monte_carlo,
+    search,
+    strategy,
+    tune,
+    tuning,
+)
 from maskwright.search.best_first import _Children
 
 
@@ -230,6 +242,46 @@ def test_methods_that_are_another_one_are_caught(
     monkeypatch.setitem(strategy._METHODS, method, strategy._greedy)
     with pytest.raises(AssertionError):
         test_search_strategies.test_what_each_method_finds_first(constraints)
+
+
+def _no_temperature(self: Any, logprobs: Any) -> Any:
+    return logprobs
+
+
+def _each_end_apart(self: Any, logprobs: Any) -> Any:
+    scores = np.asarray(logprobs) / self._temperature
+    return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+
+
+def _not_normalised(self: Any, logprobs: Any) -> Any:
+    return one_end(logprobs, self.eos_ids) / self._temperature
+
+
+@pytest.mark.parametrize(("method", "temperature"), [("smc", 3.0), ("best_first", 0.7)])
+@pytest.mark.parametrize("wrong", [_no_temperature, _each_end_apart, _not_normalised])
+def test_wrong_temperatures_are_caught(
+    wrong: Any,
+    method: str,
+    temperature: float,
+    constraints: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(strategy._Metered, "at_temperature", wrong)
+    with pytest.raises(AssertionError):
+        test_search_strategies.test_a_temperature_is_that_of_the_model(method, temperature, constraints)
+
+
+def test_best_first_that_judges_at_its_end_is_caught(
+    constraints: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(model: Any, constraint: Any, chosen: Strategy, judged: Any, rng: Any) -> None:
+        found = best_first(model, constraint, n=50, max_tokens=chosen.max_tokens, max_nodes=model.left)
+        for each in found.found:
+            judged(each.ids)
+
+    monkeypatch.setitem(strategy._METHODS, "best_first", late)
+    with pytest.raises(AssertionError):
+        test_search_strategies.test_a_reward_of_one_ends_the_search(constraints)
 
 
 # --- tuning

@@ -242,7 +242,8 @@ class _Metered(LanguageModel):
         # The largest one stays at 0; others may go beyond what a double holds.
         with np.errstate(over="ignore"):
             scores = (scores - scores.max(axis=1, keepdims=True)) / self._temperature
-        return scores - log_sum_exp(scores)[:, None]
+        found: Floats = scores - log_sum_exp(scores)[:, None]
+        return found
 
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
         self.pay(len(prefixes))
