@@ -14,6 +14,8 @@ from maskwright.sampling import CallableModel, HuggingFaceModel
 
 OTHERS = 50
 """So many of the other tokens are kept behind each prefix, the likeliest ones."""
+REST = 1000
+"""As so many equal tokens the rest is seen."""
 BATCH = 32
 STATES = 64
 """So many of the latest prefixes are kept with the model's cache, to go on from."""
@@ -23,17 +25,17 @@ class Remembered:
     """A model in a small vocabulary, which remembers; ``model`` counts what it is asked.
 
     Ids are places in ``tokens``, those that texts are made of; ``end`` comes next, then the ``OTHERS`` likeliest tokens behind a prefix, by
-    rank, and the rest as one.  No text has those, but a temperature changes what they leave to the others (above 1 as if the rest was one
-    token).  ``file``: where rows are kept for another run.
+    rank, and ``REST`` that share what is left.  No text has those, but they count where a temperature normalises again.
+    ``file``: where rows are kept for another run.
     """
 
     def __init__(self, source: HuggingFaceModel, tokens: Sequence[int], file: Path | None = None) -> None:
         self.source, self.file = source, file
         self.tokens = list(tokens)
         self.end = len(self.tokens)
-        self.size = self.end + 1 + OTHERS + 1
+        self.size = self.end + 1 + OTHERS + REST
         texts = [source.vocabulary.decode([token]) for token in self.tokens]
-        others = [b"\xff%d" % i for i in range(OTHERS + 1)]
+        others = [b"\xff%d" % i for i in range(OTHERS + REST)]
         self.vocabulary = mw.Vocabulary.from_bytes([*texts, b"", *others], eos_ids=self.end)
         self.rows: dict[tuple[int, ...], Any] = {}
         if file is not None and file.exists():
@@ -43,7 +45,9 @@ class Remembered:
 
     def __call__(self, prefixes: Sequence[Sequence[int]]) -> Any:
         self.learn(map(tuple, prefixes))
-        rows = np.stack([self.rows[tuple(prefix)] for prefix in prefixes]).astype(np.float64)
+        kept = np.stack([self.rows[tuple(prefix)] for prefix in prefixes]).astype(np.float64)
+        rest = np.repeat(kept[:, -1:] - np.log(REST), REST, axis=1)
+        rows = np.concatenate([kept[:, :-1], rest], axis=1)
         return rows - np.logaddexp.reduce(rows, axis=1, keepdims=True)
 
     def decode(self, ids: Sequence[int]) -> str:

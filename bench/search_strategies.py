@@ -1,9 +1,9 @@
 """Value-guided search and a tuned strategy beside best-of-n and particles, at equal numbers of model calls, on the default model.
 
     export OUT=bench/results/DATE-search.json PYTHONPATH=src
-    python bench/search_strategies.py tune --save strategy.toml --out $OUT
-    python bench/search_strategies.py sums --tasks 17 --generated 4 --strategy strategy.toml --out $OUT
-    python bench/search_strategies.py items --tasks 32 --out $OUT
+    python bench/search_strategies.py tune --save strategy.toml --memory said --out $OUT
+    python bench/search_strategies.py sums --strategy strategy.toml --memory said --out $OUT
+    python bench/search_strategies.py items --tasks 32 --memory said --out $OUT
 
 Two kinds of tasks.  *Sums*: write a sum of small numbers and products that has a given value; the reward is 1 for the value, and
 falls with the distance (PG-TD: executed candidates are the reward of the tree).  *Items*: of 1000 names in a ``TokenTrie``, find the
@@ -153,15 +153,17 @@ def goals_of(count: int, training: int) -> tuple[list[int], list[int]]:
     return drawn[: min(count, MOST_SUMS)], drawn[MOST_SUMS:]
 
 
-def items(model: Any, tokenizer: Any, count: int, seed: int) -> Iterable[Problem]:
+def items(model: Any, tokenizer: Any, count: int, seed: int, folder: Path | None) -> Iterable[Problem]:
     """Tasks to find the item of highest rating; those with one prompt share what the model says."""
     names = [f" {' '.join(words)}" for words in product(ADJECTIVES, MATERIALS, NOUNS)]
     written = [tokenizer.encode(name, add_special_tokens=False) for name in names]
     tokens = sorted({token for ids in written for token in ids})
     sequences = [tuple(tokens.index(token) for token in ids) for ids in written]
     for number, prompt in enumerate(ITEM_PROMPTS):
-        memory = Remembered(HuggingFaceModel(model, tokenizer, prompt), tokens)
+        source = HuggingFaceModel(model, tokenizer, prompt)
+        memory = Remembered(source, tokens, folder and folder / f"items-{number}.pickle")
         memory.learn(ids[:length] for ids in sequences for length in range(len(ids) + 1))
+        memory.save()
         constraint = TrieConstraint(mw.TokenTrie(sequences, memory.size, (memory.end,)))
         for _ in range(number, count, len(ITEM_PROMPTS)):
             seed += 1
@@ -315,7 +317,7 @@ def measure(
         }
         if kind == "items":
             row["first words of the best ten"] = round(float(np.mean(words[name])), 2)
-        for other in ("best of n", "particles"):
+        for other in ("best of n", "best of n, cooler", "particles", "best first, cooler", "A*, arithmetic"):
             if name != other and other in outcomes:
                 row[f"reward less {other}"] = interval(rewards - [each.reward for each in outcomes[other]])
         table[name] = {**row, "rewards": np.round(rewards, 4).tolist()}
@@ -366,24 +368,6 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 
 
-def by_generator(
-    model: Any, tokenizer: Any, strategy: Strategy, goals: list[int], budget: int
-) -> list[float]:
-    """The rewards that ``Generator.search`` has with a strategy, as ``by_strategy`` has them."""
-    generator = mw.Generator(model, tokenizer, format_prompt=lambda prompt, schema: prompt)
-    found = []
-    for seed, goal in enumerate(goals):
-
-        def reward(text: str, goal: int = goal) -> float:
-            return closeness(abs(eval(text, {"__builtins__": {}}) - goal))
-
-        text = generator.search(
-            SUM_PROMPT.format(goal), mw.Lark(SUM), strategy, reward, budget=budget, seed=seed
-        )
-        found.append(0.0 if text is None else round(reward(text), 4))
-    return found
-
-
 def write(path: Path | None, part: str, result: dict[str, Any]) -> None:
     """One part of a file of results, the others as they are."""
     if path is None:
@@ -409,13 +393,12 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=100, help="model calls a task")
     parser.add_argument("--minutes", type=float, default=1000, help="begin no task later")
     parser.add_argument("--training", type=int, default=18, help="tasks to tune on")
-    parser.add_argument("--tuning-budget", type=int, default=18000, help="model calls in all trials")
+    parser.add_argument("--tuning-budget", type=int, default=12000, help="model calls in all trials")
     parser.add_argument(
         "--save", type=Path, default=Path("strategy.toml"), help="where the tuned strategy goes"
     )
     parser.add_argument("--strategy", type=Path, help="a tuned strategy, one more row")
-    parser.add_argument("--generated", type=int, default=0, help="so many sums by Generator.search as well")
-    parser.add_argument("--memory", type=Path, help="a folder where what the model says in sums is kept")
+    parser.add_argument("--memory", type=Path, help="a folder where what the model says is kept")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -431,12 +414,8 @@ def main() -> None:
         if args.part == "sums":
             problems = sums(model, tokenizer, test, args.memory)
         else:
-            problems = items(model, tokenizer, args.tasks, seed=0)
+            problems = items(model, tokenizer, args.tasks, 0, args.memory)
         result = measure(args.part, problems, listed, args.budget, args.minutes)
-        if tuned is not None and args.generated:
-            result["by Generator.search"] = by_generator(
-                model, tokenizer, tuned, test[: args.generated], args.budget
-            )
     write(args.out, args.part, result)
 
 
