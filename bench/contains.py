@@ -4,8 +4,10 @@
 
 Parts (``--parts``): ``sentences``: the default model writes a sentence with some phrases, by greedy masking, by sampling under masks, by
 ``smc`` and by ``phrase_smc``; fluency is the logarithm of the text's probability under the model (temperature 1), its end included; where the
-first and the last phrase end is a share of the text's characters.  ``canvases``: the demo diffusion model fills held-out requests, a word of whose answer is demanded: slot by slot, in few steps, and from the
-phrase outwards; fluency is the pseudo-log-likelihood of a token, each slot masked by itself.
+first and the last phrase end is a share of the text's characters.
+``canvases``: a diffusion model (``--model``) fills held-out requests, a word of whose answer is demanded: slot by slot, in few steps, and from the
+phrase outwards; fluency is the pseudo-log-likelihood of a token, each slot masked by itself, and the log-probability of a token under SmolLM2 from
+left to right.  Texts are valid by the package jsonschema.
 """
 
 from __future__ import annotations
@@ -13,19 +15,20 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import random
 import re
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from diffusion import fields_right
+from diffusion_adapt import weights_path
+from diffusion_real import Models, fill, is_json_of
+from diffusion_texts import held_out_requests
 
 import maskwright as mw
-from maskwright.demo import demo_diffusion_path
-from maskwright.diffusion import Schedule, infill_steps
+from maskwright.diffusion import Schedule
 from maskwright.sampling import (
     GrammarConstraint,
     HuggingFaceModel,
@@ -43,6 +46,8 @@ TASKS = [
     ("Write one sentence about a garden.", ["roses", "rain"]),
     ("Write one sentence about music.", ["violin", "crowd"]),
 ]
+BATCH = 8
+"""Canvases that a model is asked about in one call, where they are only measured."""
 SENTENCE = mw.Regex(r"[A-Z][A-Za-z ,']*\.")
 
 
@@ -162,88 +167,101 @@ def sentences(args: argparse.Namespace) -> dict[str, Any]:
 
 def means(rows: list[dict[str, Any]]) -> dict[str, float]:
     """By name, the mean of the rows that have it."""
-    names = dict.fromkeys(name for row in rows for name in row if name != "best")
+    names = dict.fromkeys(name for row in rows for name in row if not isinstance(row[name], str))
     return {name: float(np.mean([row[name] for row in rows if name in row])) for name in names}
 
 
 def canvases(args: argparse.Namespace) -> dict[str, Any]:
-    """Mean over held-out requests."""
-    from demo_data import draw
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-    from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
-
+    """Held-out requests, a word of whose answer is demanded; mean over them, and mean difference to the first way with its standard error."""
     torch.set_num_threads(1)
-    path = demo_diffusion_path()
-    tokenizer = AutoTokenizer.from_pretrained(path)
-    module = AutoModelForMaskedLM.from_pretrained(path).eval()
-    rng = random.Random("held-out 0")
-    rows: dict[str, list[dict[str, float]]] = {}
-    for _ in range(args.examples):
-        example = draw(rng, frozenset())
-        words = re.findall(
-            r"[a-z]{4,}", json.dumps([v for v in example.value.values() if isinstance(v, str)])
-        )
-        slots = 8 * (len(tokenizer(example.answer(), add_special_tokens=False)["input_ids"]) // 8 + 1)
-        if not words or slots > 80:
+    models = Models(args.model, args.weights)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for request in held_out_requests(args.examples):
+        value = json.loads(request.text)
+        words = re.findall(r"\b[A-Za-z]{4,}\b", json.dumps([v for v in value.values() if isinstance(v, str)]))
+        slots = 8 * (len(models.encode(request.text)) // 8 + 1)
+        if not words or slots > args.slots:
             continue
-        model = HuggingFaceDiffusionModel(module, tokenizer, prompt=tokenizer(example.prompt)["input_ids"])
-        vocabulary = mw.Vocabulary.from_huggingface(
-            tokenizer, vocab_size=module.config.vocab_size, eos_ids=model.eos_ids
-        )
         word = words[0]
         try:
-            grammar = mw.compile(mw.JsonSchema(example.schema) & mw.Contains([word]), vocabulary)
+            grammar = mw.compile(mw.JsonSchema(request.schema) & mw.Contains([word]), models.vocabulary)
         except mw.UnsatisfiableError:
             # The word stands in a field that has a form, such as an address, or is one of a list without it.
             continue
-        few = math.ceil(math.log2(slots + 1)) + 1
-        ways: dict[str, tuple[Schedule, list[str]]] = {
-            "slot by slot": (Schedule(steps=slots), []),
-            "as few steps": (Schedule(steps=few), []),
-            "phrase first, coarse to fine": (Schedule(score="middle"), [word]),
-            "phrase first, then by confidence": (Schedule(steps=few - 1), [word]),
-        }
-        for name, (schedule, anchors) in ways.items():
-            calls = 0
-            started = time.perf_counter()
+        model = models.model(request.before)
+        for name, (schedule, anchors) in ways(slots, word).items():
             try:
-                for step in infill_steps(
-                    model, grammar, [None] * slots, schedule=schedule, anchors=anchors, seed=0
-                ):
-                    calls += step.number > 0
-            except mw.UnsatisfiableError:
-                rows.setdefault(name, []).append({"success": 0.0})
+                ids, calls = fill(model, grammar, [None] * slots, schedule, "exact", anchors)
+            except (mw.UnsatisfiableError, mw.LimitError) as error:
+                rows.setdefault(name, []).append(
+                    {"success": 0.0, "error": f"{type(error).__name__}: {error}"}
+                )
                 continue
-            seconds = time.perf_counter() - started
-            ids = [token for token in step.tokens if token >= 0]
+            text = models.text(ids)
             end = next((i for i, token in enumerate(ids) if token in model.eos_ids), len(ids))
-            text = vocabulary.decode(ids[:end]).decode()
-            matcher = grammar.matcher()
-            good = matcher.accept_tokens(ids[:end]) == end and matcher.is_accepting and word in text
-            value = json.loads(text)
+            nats, tokens = models.nats(request.before, text)
+            good = is_json_of(request.schema, text)
+            right, members = fields_right(value, json.loads(text) if good else None)
             rows.setdefault(name, []).append(
                 {
-                    "success": float(good),
+                    "success": float(good and word in text),
                     "rounds": calls,
+                    "slots": slots,
                     "pseudo_log_likelihood_a_token": pseudo_log_likelihood(model, ids, end),
-                    "fields_right": np.mean([value.get(k) == v for k, v in example.value.items()]),
-                    "seconds": seconds,
+                    "judge_log_probability_a_token": -nats / tokens,
+                    "fields_right": right / members,
+                    "word": word,
+                    "text": text,
                 }
             )
+        print(
+            f"{slots} slots, {word}:",
+            *(each[-1].get("text") for each in rows.values()),
+            sep="\n  ",
+            flush=True,
+        )
     return {
-        "requests": len(rows["slot by slot"]),
+        "requests": len(next(iter(rows.values()))),
         "means": {name: means(each) for name, each in rows.items()},
+        "differences": {name: differences(each, rows["slot by slot"]) for name, each in rows.items()},
+        "runs": rows,
     }
+
+
+def ways(slots: int, word: str) -> dict[str, tuple[Schedule, list[str]]]:
+    """Schedules and anchors: all but the first take as many model calls as it takes to halve every gap, and one."""
+    few = math.ceil(math.log2(slots + 1)) + 1
+    return {
+        "slot by slot": (Schedule(steps=slots), []),
+        "as few steps": (Schedule(steps=few), []),
+        "phrase first, coarse to fine": (Schedule(score="middle"), [word]),
+        "phrase first, then by confidence": (Schedule(steps=few), [word]),
+    }
+
+
+def differences(rows: list[dict[str, Any]], base: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """By measure, how much more it is than in ``base`` for the same text: the mean, and its standard error; of two texts and more."""
+    found = {}
+    for name in ("pseudo_log_likelihood_a_token", "judge_log_probability_a_token"):
+        more = [
+            row[name] - other[name]
+            for row, other in zip(rows, base, strict=True)
+            if name in row and name in other
+        ]
+        if len(more) > 1:
+            found[name] = [float(np.mean(more)), float(np.std(more, ddof=1) / math.sqrt(len(more)))]
+    return found
 
 
 def pseudo_log_likelihood(model: Any, ids: list[int], end: int) -> float:
     """The mean over tokens of the text: its log-probability where only its slot is masked."""
     total = 0.0
-    for at in range(end):
-        canvas = [*ids[:at], model.mask_id, *ids[at + 1 :]]
-        row = np.asarray(model.logits(canvas), dtype=np.float64)[at]
-        total += row[ids[at]] - np.logaddexp.reduce(row)
+    for first in range(0, end, BATCH):
+        places = range(first, min(end, first + BATCH))
+        found = model.logits_of([[*ids[:at], model.mask_id, *ids[at + 1 :]] for at in places])
+        for at, logits in zip(places, found, strict=True):
+            row = np.asarray(logits, dtype=np.float64)[at]
+            total += row[ids[at]] - np.logaddexp.reduce(row)
     return total / max(1, end)
 
 
@@ -261,16 +279,25 @@ def main() -> None:
     parser.add_argument("--pull", type=float, default=10.0)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--tokens", type=int, default=40)
-    parser.add_argument("--examples", type=int, default=60)
+    parser.add_argument("--examples", type=int, default=60, help="held-out requests that are looked at")
+    parser.add_argument("--slots", type=int, default=80, help="the most of one canvas")
+    parser.add_argument(
+        "--model",
+        choices=("demo", "adapted"),
+        default="demo",
+        help="of canvases; adapted: that of diffusion_adapt.py",
+    )
+    parser.add_argument("--weights", type=Path, default=weights_path(), help="of the adapted model")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     result = {name: {"sentences": sentences, "canvases": canvases}[name](args) for name in args.parts}
     print(json.dumps({name: part["means"] for name, part in result.items()}, indent=1))
-    result["arguments"] = {name: value for name, value in vars(args).items() if name != "out"}
+    result["arguments"] = {
+        name: value for name, value in vars(args).items() if name not in ("out", "weights")
+    }
     if args.out is not None:
         args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
     main()

@@ -17,7 +17,7 @@ import ast
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -140,12 +140,18 @@ def is_json_of(schema: Any, text: str) -> bool:
 
 
 def fill(
-    model: MaskedDiffusionModel, grammar: Any, canvas: list[Any], schedule: Schedule, criterion: str
+    model: MaskedDiffusionModel,
+    grammar: Any,
+    canvas: list[Any],
+    schedule: Schedule,
+    criterion: str,
+    anchors: Sequence[str] = (),
+    limits: mw.Limits = PATIENT,
 ) -> tuple[list[int], int]:
     """The tokens of a filled canvas, and the model calls."""
     calls, tokens = 0, []
     for step in infill_steps(
-        model, grammar, canvas, schedule=schedule, criterion=criterion, seed=0, limits=PATIENT
+        model, grammar, canvas, schedule=schedule, criterion=criterion, anchors=anchors, seed=0, limits=limits
     ):
         calls += step.calls if step.number else 0
         tokens = step.tokens
@@ -368,9 +374,19 @@ def run_edits(options: argparse.Namespace, models: Models, done: set[str]) -> It
         canvas = [*models.encode(head), *[None] * slots, *models.encode(tail), models.vocabulary.eos_ids[0]]
         model = models.model(before)
         for criterion in ("none", "exact"):
-            row = {"key": f"{number} {criterion}", "kind": kind, "criterion": criterion, "slots": slots}
+            row = {
+                "key": f"{number} {criterion}",
+                "kind": kind,
+                "criterion": criterion,
+                "slots": slots,
+                "slow": False,
+            }
             try:
-                ids, calls = fill(model, grammar, canvas, Schedule(), criterion)
+                try:
+                    ids, calls = fill(model, grammar, canvas, Schedule(), criterion, limits=mw.Limits())
+                except mw.LimitError:
+                    row["slow"] = True
+                    ids, calls = fill(model, grammar, canvas, Schedule(), criterion)
             except MaskwrightError as error:
                 yield {**row, "error": f"{type(error).__name__}: {error}"}
                 continue
@@ -407,6 +423,7 @@ def sum_edits(rows: list[dict[str, Any]]) -> dict[str, Any]:
         out[f"{kind}, {criterion}"] = {
             "edits": len(found),
             "errors": len(found) - len(ran),
+            "past the default limits": sum(row["slow"] for row in found),
             **{name: sum(row[name] for row in ran) for name in ("valid", "kept", "same", "calls", "slots")},
         }
     return out
