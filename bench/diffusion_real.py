@@ -358,6 +358,19 @@ def programs(count: int) -> Iterator[str]:
             return
 
 
+def is_accepted(grammar: mw.CompiledGrammar, ids: list[int]) -> bool:
+    matcher = grammar.matcher()
+    return matcher.accept_tokens(ids) == len(ids) and matcher.is_accepting
+
+
+def grammar_of(schema: Any, text: str, models: Models) -> mw.CompiledGrammar:
+    """Members in the order of the schema where a document has them so, else in any order."""
+    grammar = mw.compile_json_schema(schema, models.vocabulary, limits=PATIENT)
+    if is_accepted(grammar, models.encode(text)):
+        return grammar
+    return mw.compile_json_schema(schema, models.vocabulary, property_order="any", limits=PATIENT)
+
+
 def run_edits(options: argparse.Namespace, models: Models, done: set[str]) -> Iterator[dict[str, Any]]:
     shipped: dict[str, mw.CompiledGrammar] = {}
     for number, (kind, before, head, span, tail, source, judge) in enumerate(edits(options.tasks)):
@@ -366,7 +379,7 @@ def run_edits(options: argparse.Namespace, models: Models, done: set[str]) -> It
         if slots > (MOST_LEXER_SLOTS if has_lexer else options.slots) or f"{number} exact" in done:
             continue
         if not has_lexer:
-            grammar = mw.compile_json_schema(source, models.vocabulary)
+            grammar = grammar_of(source, head + span + tail, models)
         elif kind not in shipped:
             grammar = shipped[kind] = mw.compile(source, models.vocabulary, limits=PATIENT)
         else:
@@ -397,13 +410,11 @@ def run_edits(options: argparse.Namespace, models: Models, done: set[str]) -> It
     for number, text in enumerate(edited_documents(options.tasks)):
         if f"delete {number}" in done:
             continue
-        grammar = mw.compile_json_schema(text.schema, models.vocabulary)
+        grammar = grammar_of(text.schema, text.text, models)
         agreed = members = deletable = 0
         for member in range(len(members_of(text.text))):
             shorter = without_member(text.text, member)
-            matcher = grammar.matcher()
-            ids = models.encode(shorter)
-            fits = matcher.accept_tokens(ids) == len(ids) and matcher.is_accepting
+            fits = is_accepted(grammar, models.encode(shorter))
             members += 1
             deletable += fits
             agreed += fits == is_json_of(text.schema, shorter)
