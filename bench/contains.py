@@ -1,6 +1,7 @@
 """Texts that must contain phrases: fluency, success and rounds, against plain masking.
 
-    python bench/contains.py --out bench/results/DATE-contains.json
+    python bench/contains.py --parts sentences --out bench/results/DATE-contains.json
+    python bench/contains.py --parts canvases --model adapted --slots 40 --examples 143 --out bench/results/DATE-canvases-adapted.json
 
 Parts (``--parts``): ``sentences``: the default model writes a sentence with some phrases, by greedy masking, by sampling under masks, by
 ``smc`` and by ``phrase_smc``; fluency is the logarithm of the text's probability under the model (temperature 1), its end included; where the
