@@ -12,7 +12,7 @@ from maskwright.compiling.shipped import shipped_grammar
 from maskwright.compiling.symbols import Symbols
 
 Structure = dict[str, list[tuple[str, ...]]]
-LEVELS = {"bullet": 1, "outer_bullet": 1, "numbered": 1, "bullet_2": 2, "bullet_3": 2, "bullet_4": 3}
+LEVELS = {"bullet": 1, "outer_bullet": 1, "numbered": 1, "parenthesised": 1, "bullet_2": 2, "bullet_3": 2, "bullet_4": 3}
 INLINE = {
     "EMPHASIS": "em",
     "UNDERLINE": "em",
@@ -86,7 +86,7 @@ def of_grammar(text: str) -> Structure:
         part = data[start:end].decode()
         lines = part.split("\n")
         if symbol in LEVELS:
-            first = re.sub(r"^ *([-*+]|[0-9]+\.) +", "", lines[0])
+            first = re.sub(r"^ *([-*+]|[0-9]+[.)]) +", "", lines[0])
             found["item"].append((str(LEVELS[symbol]), first.strip()))
         elif symbol in INLINE:
             found[INLINE[symbol]].append(())
