@@ -2,7 +2,7 @@
 
     python bench/languages.py NAME [FOLDER ...] [--files N] [--walks N] [--seed N]
 
-NAME: c (gcc), html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash), verilog (the parser of pyslang),
+NAME: c (gcc), html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash), verilog (the parser of pyslang), verilog:icarus (that of Icarus Verilog),
 python-3.12 and python-3.13 (``ast`` of python3.12 and python3.13, on PATH).  Files below the folders that the reader refuses are counted apart.
 What no context-free grammar says (names declared twice and the like) is no error of a random text.
 """
@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from markdown_structure import said_by_parser
+from verilog_readers import said_by_icarus, said_by_slang
 
 import maskwright as mw
 from maskwright.check.grammars import compile_for_bytes
@@ -175,39 +176,6 @@ def said_by_gcc(texts: list[str]) -> list[str]:
     return found
 
 
-def said_by_slang(texts: list[str]) -> list[str]:
-    """What slang's parser says of Verilog; its elaboration is not asked.
-
-    Macros that a text uses and does not define stand for the name ``x``.  Files to include are empty.
-    """
-    found = []
-    for text in texts:
-        code = _slang_error(text)
-        own = re.compile(r"`undef\s+[\w$]+|`define\b([^\n\\]|\\.|\\\n)*")
-        if code and own.search(text) and not _slang_error(own.sub("", text)):
-            code = f"its own macros: {code}"
-        found.append(code)
-    return found
-
-
-def _slang_error(text: str) -> str:
-    import pyslang
-
-    used = set(re.findall(r"`([A-Za-z_][\w$]*)", text)) - DIRECTIVES
-    own = set(re.findall(r"`(?:define|undef)[ \t]+([\w$]+)", text))
-    options = pyslang.parsing.PreprocessorOptions()
-    options.predefines = [f"{name}=x" for name in sorted(used - own)]
-    tree = pyslang.syntax.SyntaxTree.fromText(text, pyslang.SourceManager(), options=pyslang.Bag([options]))
-    codes = [re.sub(r"\w+\((\w+)\)", r"\1", str(each.code)) for each in tree.diagnostics if each.isError()]
-    return next((code for code in codes if code != "CouldNotOpenIncludeFile"), "")
-
-
-# Of compilers: no macros.
-DIRECTIVES = {
-    "begin_keywords", "celldefine", "default_nettype", "define", "else", "elsif", "end_keywords", "endcelldefine", "endif", "ifdef", "ifndef",
-    "include", "line", "nounconnected_drive", "pragma", "resetall", "timescale", "unconnected_drive", "undef", "undefineall", "__FILE__", "__LINE__",
-}  # fmt: skip
-
 C_WORDS = {
     "auto", "bool", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if",
     "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned",
@@ -281,7 +249,7 @@ JUDGES = {
         ("python:markdown_it",),
         ("md",),
         ("", "# ", "- a\n", "1. a\n", "> a\n", "```py\n", "```json\n", "````\n", "a\n", "- a\n  - b\n", "- a\n  ```\n", "a `", "[a", "**a", "*a", "| a |\n|", "<p>\n", "~~~\n",
-         "- a\n\n", "1. a\n   - b\n", "---\n", "***\n", "![a", "a\n\n", "<!-- a"),
+         "- a\n\n", "1. a\n   - b\n", "1) a\n", "2) a\n   - b\n", "a * ", "---\n", "***\n", "![a", "a\n\n", "<!-- a"),
         "\n\n`#-*>[]()!<_~ 1.",
     ),
     "shell": Judge(
@@ -292,23 +260,31 @@ JUDGES = {
          "cat <<EOF\n", "cat <<'END' | b\n", "x=$(cat <<-EOF\n", "x=$((", "x=${y", '"${y%', '"${y:-', "${y#", "${y=", "echo `", "a 2>", "{ a; }", "until a\ndo b\ndone", 'echo "$'),
         "'\"{}()$;&|<>\n` #\\",
     ),
-    "verilog": Judge(
-        said_by_slang,
-        ("python:pyslang",),
-        ("v",),
-        ("", "module m;", "module m(", "module m(`ifdef A\n", "module m #(parameter A=1)(input a, ", "module m; wire ", "module m; reg ", "module m; trireg ",
-         "module m; event ", "module m; assign a = ", "module m; assign (", "module m; assign a = 8'", "module m; assign a = {", "module m; assign a = b[",
-         "module m; assign a = ~", "module m; assign a = b ? ", "module m; x #(", "module m; x u(", "module m; x u(`ifdef A\n", "module m; and ",
-         "module m; pullup ", "module m; defparam ", "module m; generate ", "module m; for (i = 0; i < 2; i = i + 1) ", "module m; if (a) ", "module m; case (a) ",
-         "module m; function ", "module m; task ", "module m; always @", "module m; initial begin ", "module m; initial case (a) ", "module m; initial a <= ",
-         "module m; initial $display(", "module m; initial @(", "module m; initial #", "module m; initial for (", "module m; initial fork ",
-         "module m; initial begin : a ", "module m; initial \\a ", 'module m; initial a = "', "module m; initial `ifdef A\n", "module m; `",
-         "module m; specify ", "module m; specify (a => ", "module m; specify $setup(", "module m; specify $setuphold(posedge a, b, 1, 2", "module m; specify $width(", "module m; specify if (", "primitive p(",
-         "primitive p(o, a); output o; input a; table ", "primitive p(o, a); output o; reg o; input a; table ", "(* ", "`", "`define A ", "`timescale ", "`include "),
-        "()[]{}#@*;:,.='`\n+-&|~^<>?\"",
-        # Generate loops count with one name; a text's own macros can stand for anything (without them, it is read).
-        r"ExpectedGenvarIterVar|its own macros",
-    ),
+    **{
+        name: Judge(
+            said,
+            (needs,),
+            ("v",),
+            ("", "module m;", "module m(", "module m(`ifdef A\n", "module m #(parameter A=1)(input a, ", "module m; wire ", "module m; reg ", "module m; trireg ",
+             "module m; event ", "module m; assign a = ", "module m; assign (", "module m; assign a = 8'", "module m; assign a = {", "module m; assign a = b[",
+             "module m; assign a = ~", "module m; assign a = b ? ", "module m; x #(", "module m; x u(", "module m; x u(`ifdef A\n", "module m; and ",
+             "module m; pullup ", "module m; defparam ", "module m; generate ", "module m; for (i = 0; i < 2; i = i + 1) ", "module m; if (a) ", "module m; case (a) ",
+             "module m; function ", "module m; task ", "module m; always @", "module m; initial begin ", "module m; initial case (a) ", "module m; initial a <= ",
+             "module m; initial $display(", "module m; initial @(", "module m; initial #", "module m; initial for (", "module m; initial fork ",
+             "module m; initial begin : a ", "module m; initial \\a ", 'module m; initial a = "', "module m; initial `ifdef A\n", "module m; `",
+             "module m; specify ", "module m; specify (a => ", "module m; specify $setup(", "module m; specify $setuphold(posedge a, b, 1, 2", "module m; specify $width(", "module m; specify if (", "primitive p(",
+             "primitive p(o, a); output o; input a; table ", "primitive p(o, a); output o; reg o; input a; table ", "primitive p(o, a, b); output o; reg o; input a, b; table 0 ",
+             "(* ", "`", "`define A ", "`timescale ", "`include ", "`timescale 1ns/1ps\n",
+             "module m; (* a *) ", "module m; initial begin (* a *) ", "module m; always @(a) (* a *) ", "module m; initial if (a) (* a *) ", "module m; task t(input a, ", "module m; task t; reg ",
+             "module m; function f; input a; ", "module m; initial begin : a reg ", "module m; initial a = #", "module m; initial a = @", "module m; wire #", "module m; x #", "module m; and #", "module m; nmos ",
+             "module m; specify $setuphold(a, b, 1, 2, c, ", "module m; specify ifnone (", "module m; specify specparam ", "module m(.a(", "module m(a[", "module m; assign a = $b(", "module m; initial a = b <",
+             "`ifdef ", "`undef ", "module m; assign (strong0, pull1) #"),
+            "()[]{}#@*;:,.='`\n+-&|~^<>?\"",
+            # Generate loops count with one name; a text's own macros can stand for anything (without them, it is read).
+            r"ExpectedGenvarIterVar|its own macros",
+        )
+        for name, said, needs in (("verilog", said_by_slang, "python:pyslang"), ("verilog:icarus", said_by_icarus, "iverilog"))
+    },
 }  # fmt: skip
 
 
@@ -348,7 +324,7 @@ def main() -> int:
     args = parser.parse_args()
     rng = random.Random(args.seed)
     judge = JUDGES[args.name]
-    grammar = compile_for_bytes(shipped_grammar(*args.name.split("-")), LIMITS)[1]
+    grammar = compile_for_bytes(shipped_grammar(*args.name.partition(":")[0].split("-")), LIMITS)[1]
     paths = sorted(
         path
         for folder in args.folders

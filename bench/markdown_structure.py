@@ -12,7 +12,15 @@ from maskwright.compiling.shipped import shipped_grammar
 from maskwright.compiling.symbols import Symbols
 
 Structure = dict[str, list[tuple[str, ...]]]
-LEVELS = {"bullet": 1, "outer_bullet": 1, "numbered": 1, "parenthesised": 1, "bullet_2": 2, "bullet_3": 2, "bullet_4": 3}
+LEVELS = {
+    "bullet": 1,
+    "outer_bullet": 1,
+    "numbered": 1,
+    "parenthesised": 1,
+    "bullet_2": 2,
+    "bullet_3": 2,
+    "bullet_4": 3,
+}
 INLINE = {
     "EMPHASIS": "em",
     "UNDERLINE": "em",
