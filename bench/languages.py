@@ -2,7 +2,7 @@
 
     python bench/languages.py NAME [FOLDER ...] [--files N] [--walks N] [--seed N]
 
-NAME: c (gcc), html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash), verilog (the parser of pyslang), verilog:icarus (that of Icarus Verilog),
+NAME: c (gcc), html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash), shell-bash (bash alone), verilog (the parser of pyslang), verilog:icarus (that of Icarus Verilog),
 python-3.12 and python-3.13 (``ast`` of python3.12 and python3.13, on PATH).  Files below the folders that the reader refuses are counted apart.
 What no context-free grammar says (names declared twice and the like) is no error of a random text.
 """
@@ -146,12 +146,12 @@ def said_by_html5lib(texts: list[str]) -> list[str]:
     return found
 
 
-def said_by_shells(texts: list[str]) -> list[str]:
-    """What bash and dash say, warnings included; nothing is run."""
+def said_by_shells(texts: list[str], shells: tuple[str, ...] = ("bash", "dash")) -> list[str]:
+    """What shells say, warnings included; nothing is run."""
     found = []
     for text in texts:
         said = ""
-        for shell in ("bash", "dash"):
+        for shell in shells:
             done = subprocess.run([shell, "-n"], input=text.encode(), capture_output=True, check=False)
             if not said and (done.returncode or done.stderr):
                 said = f"{shell}: {done.stderr.decode(errors='replace').strip()}"
@@ -259,6 +259,15 @@ JUDGES = {
         ("", "a ", "if a; then b", "case $x in ", "case $x in a) b ;; ", "for x in a; do ", "while a; do b; ", "f() {\n", "( ", "x=$(", 'x="$(',
          "cat <<EOF\n", "cat <<'END' | b\n", "x=$(cat <<-EOF\n", "x=$((", "x=${y", '"${y%', '"${y:-', "${y#", "${y=", "echo `", "a 2>", "{ a; }", "until a\ndo b\ndone", 'echo "$'),
         "'\"{}()$;&|<>\n` #\\",
+    ),
+    "shell-bash": Judge(
+        partial(said_by_shells, shells=("bash",)),
+        ("bash",),
+        ("sh", "bash"),
+        ("", "a ", "[[ ", "[[ a ", "[[ -f a && ", "[[ ! ", "[[ (", "[[ a =~ ", "[[ a == ", "if [[ a ]]; then ", "a=(", "a+=(b ", "local a=(", "declare -A ", "a[1]=", "echo $'", "cat <(", "a >(b) ",
+         "while a; do b; done < <(", "cat <<<", "cat <<< ", "function f", "function f() {\n", "function f {\n", "((", "((a", "((a++", "echo ${a", "echo ${a[", "echo \"${a[@]", "echo ${!", "echo ${a/", "a &>",
+         "case $x in ", "for x in ", 'x="${a', "[[ $a < "),
+        "'\"{}()[]$;&|<>\n` #\\=",
     ),
     **{
         name: Judge(

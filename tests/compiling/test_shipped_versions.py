@@ -85,3 +85,20 @@ def test_files_of_its_standard_library_are_python(version: str) -> None:
     for file in [*random.Random(4).sample(small, 8), *(file for file in new if file.exists())]:
         text = stdlib.source_text(file, version)
         assert text is not None and holds(compiled(version), text), file.name
+
+
+def test_bash_reads_more_than_all_shells() -> None:
+    bash = mw.compile(mw.shipped_grammar("shell", "bash"), BYTES, limits=mw.Limits(max_seconds=60))
+    all_shells = mw.compile(mw.shipped_grammar("shell", "posix"), BYTES, limits=mw.Limits(max_seconds=60))
+    assert mw.shipped_grammar("shell", "posix") == mw.shipped_grammar("shell")
+    texts = examples("shell-bash")
+    assert [text for text in [*texts["accept"], *examples("shell")["accept"]] if not holds(bash, text)] == []
+    assert [text for text in texts["reject"] if holds(bash, text)] == []
+    assert [text for text in texts["accept"] if holds(all_shells, text)] == []
+    judge = languages.JUDGES["shell-bash"]
+    if missing := judge.missing():
+        pytest.skip(f"needs {' and '.join(missing)}")
+    assert judge.wrong(texts["accept"]) == []
+    assert all(judge.said(texts["reject"]))
+    rng = random.Random(6)
+    assert judge.wrong([languages.walk(bash, judge, rng) for _ in range(200)]) == []

@@ -58,6 +58,8 @@ REFUSED = [
     "primitive p(o, a, b); output o; input a, b; table x1 : 1; endtable endprimitive",
     "primitive p(o, a); output o; reg o; input a; table (?b) : ? : 0; endtable endprimitive",
     "`default_nettype uwire\n",
+    "`default_nettype trireg\n",
+    "module m; specparam [`u] a = 1; endmodule",
 ]
 # Both read it, one only says that it cannot do it.
 SORRY = [

@@ -12,7 +12,7 @@ from maskwright.sources import Lark
 
 _FOLDER = files("maskwright") / "grammars"
 _ON = re.compile(r"// On ([\w.-]+)\.lark")
-_VERSIONS = {"python": ("3.11", "3.12", "3.13")}
+_VERSIONS = {"python": ("3.11", "3.12", "3.13"), "shell": ("posix", "bash")}
 """Of grammars that come in several: the first is NAME.lark, and what a later one adds is NAME-VERSION.lark."""
 
 
@@ -25,7 +25,8 @@ def shipped_grammars() -> list[str]:
 def shipped_grammar(name: str, version: str | None = None) -> Lark:
     """A grammar that comes with the package, as a source for ``compile``: "sql", "python", "json" ...
 
-    ``version``, of a language that comes in several: "3.11" (the same as None), "3.12" or "3.13" of "python".
+    ``version``, of a language that comes in several: "3.11" (the same as None), "3.12" or "3.13" of "python"; "posix" (the same as None),
+    which all shells read, or "bash" of "shell".
 
     Raises ``GrammarError`` for another name or version.
     """
