@@ -38,6 +38,7 @@ REFUSED = [
     "module m; wire a, b = 1; endmodule",
     "module m; wire (strong0, strong1) a; endmodule",
     "module m; trireg a = 1; endmodule",
+    "module m; wire (strong0, weak1) #6 a = b; endmodule",
     "module m(.a()); endmodule",
     "module m(a[3-:2]); endmodule",
     "module m; initial (* a *) b = 1; endmodule",
