@@ -46,3 +46,15 @@ def test_what_ended_already_is_no_way_to_end() -> None:
     assert matcher.accept_bytes(b"aab")
     assert matcher.is_accepting
     assert not matcher.accept_bytes(b"b")
+
+
+def test_a_gap_stands_before_some_terminals_only() -> None:
+    """Behind a NAME, "a" needs a blank before it, and a blank with an "a" is a Y, which takes all that comes: a NAME is a dead end."""
+    source = mw.Lark('start: "b" | NAME ("a" | Y "a")\nNAME: /a+/\nY: / +a[ab ]*/\n%ignore / +/')
+    matcher = mw.compile(source, VOCABULARY).matcher()
+    row = mw.allocate_token_bitmask(1, VOCABULARY.vocab_size)
+    matcher.fill_next_token_bitmask(row)
+    allowed = {
+        token for i, token in enumerate(VOCABULARY.tokens) if token and row.ravel()[i // 32] >> (i % 32) & 1
+    }
+    assert b"b" in allowed and not any(token.lstrip(b" ").startswith(b"a") for token in allowed)

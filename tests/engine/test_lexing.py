@@ -48,6 +48,15 @@ TERMINALS: tuple[Term, ...] = (
     term(cat(repeat(A, 0, None), B), "a*b"),
     term(cat(repeat(AB, 0, None), SPACE), "[ab]* "),
 )
+SPACED: tuple[Term, ...] = (
+    *map(term, ("a", "b", "ab")),
+    term(repeat(AB, 1, None), "[ab]+"),
+    term(repeat(A, 1, None), "a+"),
+    term(repeat(SPACE, 1, None), " +"),
+    term(cat(repeat(SPACE, 1, None), A), " +a"),
+    term(cat(repeat(SPACE, 0, None), Lit("ba")), " *ba"),
+)
+"""Where the last ones are among them, ignored blanks may stand before some terminals only."""
 PREFIX_FREE = {"a", "b", " ", "ab", "ba", "aa", "aba", "abb", "b a", "a*b", "[ab]* "}
 """Names of terminals of which no text begins another one."""
 
@@ -221,6 +230,19 @@ def test_random_grammars_that_say_where_text_is_ignored(grammar: Grammar) -> Non
 @settings(max_examples=60, deadline=None)
 @given(grammars(CLEAR))
 def test_random_grammars_of_terminals_that_do_not_touch(grammar: Grammar) -> None:
+    try:
+        check(grammar)
+    except LimitError as error:
+        # Which of the two comes first depends on the machine.
+        assert error.limit in ("max_search", "max_seconds")
+        assume(False)
+
+
+@pytest.mark.slow
+@pytest.mark.sanitized
+@settings(max_examples=150, deadline=None)
+@given(grammars(SPACED))
+def test_random_grammars_of_terminals_that_begin_like_ignored_text(grammar: Grammar) -> None:
     try:
         check(grammar)
     except LimitError as error:

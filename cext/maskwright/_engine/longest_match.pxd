@@ -25,8 +25,8 @@ cdef cppclass LexerPlace:
 cdef cppclass LexerSamples:
     # What rows of samples show (longest_match_samples.pyx).
     vector[string] texts           # by terminal; empty: none
-    string gap                     # may come before any terminal and at the end; empty: none
-    vector[string] gaps            # all such that are known, the best one too; of a placed lexer, texts of ignored terminals
+    string gap                     # comes between terminals where they need it; empty: none
+    vector[string] gaps            # all that may stand before any terminal, or else the best one; of a placed lexer, of all ignored terminals
     vector[vector[char]] serves    # by gap and terminal: it may come between this one and any that it may come behind
     vector[vector[int32_t]] next   # by terminal: those that may come behind it, and behind ignored text if it is such
     cbool safe
@@ -82,7 +82,8 @@ cdef LexState* lexer_start_set(Automaton* automaton, vector[uint64_t]& bits) noe
 cdef cbool lexer_skips(const LexState* state) noexcept nogil
 cdef LexState* lookahead_join(LexState* lookahead, LexState* ended) noexcept nogil
 cdef cbool lookahead_passes(LexState* lookahead, const string& text) noexcept nogil
-cdef cbool lexer_served(const Lexer* lexer, LexState* ended, int32_t behind) noexcept nogil
+cdef cbool serves_all(const Lexer* lexer, const vector[char]& serves) noexcept nogil
+cdef cbool lexer_gap_passes(LexState* lookahead) noexcept nogil
 cdef cbool lexer_follows(LexState* ended, int32_t behind) noexcept nogil
 cdef cbool lexer_leaves(LexState* state) noexcept nogil
 cdef cbool lexer_closes(LexState* start) noexcept nogil

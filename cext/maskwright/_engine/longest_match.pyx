@@ -161,23 +161,21 @@ cdef cbool lookahead_is_harmless(LexState* start) noexcept nogil:
 # Of a safe lexer (longest_match.pyx) this is a flag of the lexer state, found once: some sample or gap may stand behind it, and no lookahead
 # that lives on refuses that.
 
+cdef cbool serves_all(const Lexer* lexer, const vector[char]& serves) noexcept nogil:
+    # Whether a gap may stand before every terminal.
+    cdef size_t i
+    for i in range(serves.size()):
+        if not (serves[i] or lexer.ignored[i]):
+            return False
+    return True
+
+
 cdef cbool lexer_gap_passes(LexState* lookahead) noexcept nogil:
-    # Whether a lookahead lets some gap pass.
+    # Whether a lookahead lets some gap pass that may stand before every terminal.
     cdef Lexer* lexer = lexer_of(lookahead.automaton)
     cdef size_t i
     for i in range(lexer.samples.gaps.size()):
-        if lookahead_passes(lookahead, lexer.samples.gaps[i]):
-            return True
-    return False
-
-
-cdef cbool lexer_served(const Lexer* lexer, LexState* ended, int32_t behind) noexcept nogil:
-    # Of a placed lexer: whether a terminal may come behind one that ended, directly or with a gap between.
-    cdef size_t i
-    if lookahead_passes(ended, lexer.samples.texts[behind]):
-        return True
-    for i in range(lexer.samples.gaps.size()):
-        if lexer.samples.serves[i][behind] and lookahead_passes(ended, lexer.samples.gaps[i]):
+        if serves_all(lexer, lexer.samples.serves[i]) and lookahead_passes(lookahead, lexer.samples.gaps[i]):
             return True
     return False
 
@@ -185,9 +183,13 @@ cdef cbool lexer_served(const Lexer* lexer, LexState* ended, int32_t behind) noe
 cdef cbool lexer_follows(LexState* ended, int32_t behind) noexcept nogil:
     # Whether a terminal may come behind one that ended, directly or with a gap between.
     cdef Lexer* lexer = lexer_of(ended.automaton)
-    if lexer.placed:
-        return lexer_served(lexer, ended, behind)
-    return lookahead_passes(ended, lexer.samples.texts[behind]) or lexer_gap_passes(ended)
+    cdef size_t i
+    if lookahead_passes(ended, lexer.samples.texts[behind]):
+        return True
+    for i in range(lexer.samples.gaps.size()):
+        if lexer.samples.serves[i][behind] and lookahead_passes(ended, lexer.samples.gaps[i]):
+            return True
+    return False
 
 
 cdef cbool lexer_leaves_placed(LexState* state) noexcept nogil:
@@ -206,7 +208,7 @@ cdef cbool lexer_leaves_placed(LexState* state) noexcept nogil:
         for terminal in range(<int32_t>lexer.samples.texts.size()):
             every.push_back(terminal)
     for terminal in behind[0]:
-        if not (lexer.ignored[terminal] or terminal == lexer.line_break or lexer_served(lexer, state, terminal)):
+        if not (lexer.ignored[terminal] or terminal == lexer.line_break or lexer_follows(state, terminal)):
             return False
     return True
 
@@ -221,7 +223,7 @@ cdef cbool lexer_leaves(LexState* state) noexcept nogil:
         state.leaves = 1
         if lex_goes_on(state) and not lexer_gap_passes(state):
             for i in range(lexer.samples.texts.size()):
-                if not lexer.ignored[i] and not lookahead_passes(state, lexer.samples.texts[i]):
+                if not lexer.ignored[i] and not lexer_follows(state, <int32_t>i):
                     state.leaves = 2
                     break
     return state.leaves == 1

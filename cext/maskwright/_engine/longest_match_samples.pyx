@@ -11,7 +11,8 @@ from maskwright._engine.lexemes cimport LazyDfa
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.shortest_match cimport NEAR_STATES, nearest_match
 from maskwright._engine.longest_match cimport (
-    lexer_begin, lexer_of, lexer_matched, lexer_served, lexer_start, lexer_start_set, lookahead_passes, terminals_add
+    lexer_begin, lexer_follows, lexer_gap_passes, lexer_of, lexer_matched, lexer_start, lexer_start_set, lookahead_passes, serves_all,
+    terminals_add
 )
 
 cdef enum:
@@ -78,26 +79,29 @@ cdef inline cbool lexer_pair(const Lexer* lexer, const string& before, const str
     return lookahead_passes(lexer_read(lexer.every, before), behind)
 
 
-cdef int32_t lexer_gap_serves(const Lexer* lexer, const string& gap) noexcept nogil:
-    # How many terminals may come before it; -1 when not all may come behind it.
+cdef int32_t lexer_gap_serves(const Lexer* lexer, const string& gap, vector[char]& serves) noexcept nogil:
+    # Before which terminals a gap may stand; the number returned is the larger, the more these are, then the more it may stand behind.
     cdef int32_t count = 0
+    cdef int32_t all_of_them = <int32_t>lexer.samples.texts.size() + 1
     cdef size_t i
+    serves.assign(lexer.samples.texts.size(), 0)
     for i in range(lexer.samples.texts.size()):
         if deadline_passed(&lexer.every.automaton.index.deadline):
-            return -1
+            return 0
         if lexer.ignored[i]:
             continue
-        if not lexer_pair(lexer, gap, lexer.samples.texts[i]):
-            return -1
-        count += lexer_pair(lexer, lexer.samples.texts[i], gap)
+        serves[i] = lexer_pair(lexer, gap, lexer.samples.texts[i])
+        count += serves[i] * all_of_them + lexer_pair(lexer, lexer.samples.texts[i], gap)
     return count
 
 
 cdef void lexer_find_gap(Lexer* lexer) noexcept nogil:
+    # Those that may stand before all terminals, or else the best one.
     cdef string text, gap
+    cdef vector[char] serves, best_serves
     cdef LexState* state
     cdef size_t i
-    cdef int32_t best = 0, serves
+    cdef int32_t best = 0, worth
     for i in range(lexer.ignored_ones.size() + 2):
         if i < 2:
             text.assign(1, <char>(32 if i == 0 else 10))
@@ -107,13 +111,19 @@ cdef void lexer_find_gap(Lexer* lexer) noexcept nogil:
         if not text.empty() and state != LEX_DEAD and lexer_matched(state) and lexer.ignored[state.tag]:
             lexer.samples.gap = text
             lexer_forget_answers(lexer.every.automaton)
-            serves = lexer_gap_serves(lexer, text)
-            if serves >= 0:
+            worth = lexer_gap_serves(lexer, text, serves)
+            if serves_all(lexer, serves):
                 lexer.samples.gaps.push_back(text)
-            if serves > best:
-                best = serves
+                lexer.samples.serves.push_back(serves)
+            if worth > best:
+                best = worth
                 gap = text
+                best_serves = serves
     lexer.samples.gap = gap
+    lexer_forget_answers(lexer.every.automaton)
+    if lexer.samples.gaps.empty() and not gap.empty():
+        lexer.samples.gaps.push_back(gap)
+        lexer.samples.serves.push_back(best_serves)
 
 
 cdef void lexer_find_served(Lexer* lexer) noexcept nogil:
@@ -267,7 +277,7 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
         ended = lexer_read(lexer_along(automaton, contexts, i), lexer.samples.texts[i])
         if not lexer_reads_sample(automaton, contexts, i):
             lexer_clash(lexer, i, NO_TAG)
-        elif lexer.samples.gap.empty() or not lookahead_passes(ended, lexer.samples.gap):
+        elif lexer.placed or not lexer_gap_passes(ended):
             if lexer.follow.empty():
                 lexer_clash(lexer, i, i)
                 continue
@@ -277,9 +287,7 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
                 for behind in lexer.follow[j]:
                     if deadline_passed(&automaton.index.deadline):
                         break
-                    if not (lexer.ignored[behind] or behind == lexer.line_break
-                            or (lexer_served(lexer, ended, behind) if lexer.placed
-                                else lookahead_passes(ended, lexer.samples.texts[behind]))):
+                    if not (lexer.ignored[behind] or behind == lexer.line_break or lexer_follows(ended, behind)):
                         lexer_clash(lexer, i, behind)
     lexer.samples.safe = lexer.samples.clashes.empty()
 
