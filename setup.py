@@ -22,7 +22,7 @@ GENERATED = "build/cython-watched" if WATCHED else "build/cython"
 # No file has the folder in it in which it was made.
 # The engine goes without the alignment as well, which saves a fiftieth of its size.
 # In C, nothing is unwound: without tables for it, an extension is smaller by a twentieth.
-UNIX = ["-g0", "-fno-plt", "-pthread", f"-ffile-prefix-map={os.getcwd()}=."]
+UNIX = ["-g0", "-fno-plt", "-fno-ident", "-pthread", f"-ffile-prefix-map={os.getcwd()}=."]
 SLOW_TO_COMPILE = [
     "-fno-tree-pre",
     "-fno-gcse",
@@ -45,7 +45,8 @@ FLAGS = {
     "msvc": {"c": ["/O2"], "c++": ["/O2", "/std:c++20", "/Zc:__cplusplus", "/EHsc", "/utf-8"]},
 }
 # Nothing but its init function is seen of an extension: the names of templates of C++ would take more room than calls between them.
-EXPORTS = ["-Wl,--version-script=cext/exports.map"] if sys.platform == "linux" else []
+# Nor has it a number of its own, which is noise that does not compress: wheels say their versions.
+LINKED = ["-Wl,--version-script=cext/exports.map", "-Wl,--build-id=none"] if sys.platform == "linux" else []
 SBOM = "maskwright.cdx.json"
 # Without the lines of C for tracebacks, which nobody reads.
 MACROS = [("CYTHON_CLINE_IN_TRACEBACK", "0")]
@@ -168,7 +169,7 @@ class Build(build_ext):
     def build_extension(self, ext: Extension) -> None:
         language = ext.language or "c"
         ext.extra_compile_args = [*FLAGS[self.kind][language], *WATCHED, *self.includes[language]]
-        ext.extra_link_args = [*(["-pthread"] if self.kind == "unix" else []), *EXPORTS, *WATCHED]
+        ext.extra_link_args = [*(["-pthread"] if self.kind == "unix" else []), *LINKED, *WATCHED]
         super().build_extension(ext)
 
 
