@@ -199,17 +199,21 @@ def check_state(
     return bytes([byte]) in [VOCABULARY.tokens[t] for t in mask]
 
 
-@pytest.mark.slow
-@pytest.mark.sanitized
-@settings(max_examples=150, deadline=None)
-@given(grammars())
-def test_random_grammars(grammar: Grammar) -> None:
+def check_within_limits(grammar: Grammar) -> None:
     try:
         check(grammar)
     except LimitError as error:
         # Which of the two comes first depends on the machine.
         assert error.limit in ("max_search", "max_seconds")
         assume(False)
+
+
+@pytest.mark.slow
+@pytest.mark.sanitized
+@settings(max_examples=150, deadline=None)
+@given(grammars())
+def test_random_grammars(grammar: Grammar) -> None:
+    check_within_limits(grammar)
 
 
 @pytest.mark.slow
@@ -217,12 +221,7 @@ def test_random_grammars(grammar: Grammar) -> None:
 @settings(max_examples=150, deadline=None)
 @given(grammars(placed=True))
 def test_random_grammars_that_say_where_text_is_ignored(grammar: Grammar) -> None:
-    try:
-        check(grammar)
-    except LimitError as error:
-        # Which of the two comes first depends on the machine.
-        assert error.limit in ("max_search", "max_seconds")
-        assume(False)
+    check_within_limits(grammar)
 
 
 @pytest.mark.slow
@@ -230,12 +229,7 @@ def test_random_grammars_that_say_where_text_is_ignored(grammar: Grammar) -> Non
 @settings(max_examples=60, deadline=None)
 @given(grammars(CLEAR))
 def test_random_grammars_of_terminals_that_do_not_touch(grammar: Grammar) -> None:
-    try:
-        check(grammar)
-    except LimitError as error:
-        # Which of the two comes first depends on the machine.
-        assert error.limit in ("max_search", "max_seconds")
-        assume(False)
+    check_within_limits(grammar)
 
 
 @pytest.mark.slow
@@ -243,12 +237,7 @@ def test_random_grammars_of_terminals_that_do_not_touch(grammar: Grammar) -> Non
 @settings(max_examples=150, deadline=None)
 @given(grammars(SPACED))
 def test_random_grammars_of_terminals_that_begin_like_ignored_text(grammar: Grammar) -> None:
-    try:
-        check(grammar)
-    except LimitError as error:
-        # Which of the two comes first depends on the machine.
-        assert error.limit in ("max_search", "max_seconds")
-        assume(False)
+    check_within_limits(grammar)
 
 
 @settings(max_examples=40, deadline=None)

@@ -229,8 +229,8 @@ cdef const vector[LexState*]* free_ends(Core* core, LexState* start) noexcept no
 
 
 cdef cbool lexeme_is_free(Core* core, const Thread& thread) noexcept nogil:
-    # The same of a thread in a lexeme, which has to end first.  Where it ends in the state under way, another thread has ended it: this
-    # one reads a byte more.
+    # Whether they lead to the end from a thread in a lexeme, which has to end first.  Where it ends in the state under way, another
+    # thread has ended it: this one reads a byte more.
     cdef const vector[LexState*]* ends = free_ends(core, thread.lex)
     cdef LexState* ended
     cdef int32_t parser

@@ -289,27 +289,30 @@ class Reading:
     def completion(self, state: int) -> list[int] | None:
         """Some short completion of one of the texts in ``state``."""
         if state not in self._completions:
-            self.spend()
-            try:
-                found = self.sets.shortest_completion(state)
-            except VocabularyError:
-                # No tokens spell these bytes; others may do.
-                found = None
-            self._completions[state] = None if found is None or self.banned.intersection(found) else found
+            self._completions[state] = self._completion_within(state)
         return self._completions[state]
 
-    def near_completion(self, state: int) -> Sequence[int] | None:
+    def near_completion(self, state: int) -> list[int] | None:
         """The same, where a short search finds one."""
-        if state not in self._completions and state not in self._near:
-            self.spend()
+        if state in self._completions:
+            return self._completions[state]
+        if state not in self._near:
             try:
-                found = self.sets.shortest_completion(state, _SHORT_SEARCH)
-            except (LimitError, VocabularyError):
+                self._near[state] = self._completion_within(state, _SHORT_SEARCH)
+            except LimitError:
                 if self.sets.is_full:
                     raise
-                found = None
-            self._near[state] = None if found is None or self.banned.intersection(found) else found
-        return self._completions.get(state, self._near.get(state))
+                self._near[state] = None
+        return self._near[state]
+
+    def _completion_within(self, state: int, max_search: int = -1) -> list[int] | None:
+        self.spend()
+        try:
+            found = self.sets.shortest_completion(state, max_search)
+        except VocabularyError:
+            # No tokens spell these bytes; others may do.
+            return None
+        return None if found is None or self.banned.intersection(found) else found
 
     def within(self, state: int, room: int) -> bool:
         """Whether ``room`` tokens or fewer complete a text in ``state``."""
