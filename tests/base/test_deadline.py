@@ -10,7 +10,7 @@ from threading import Event, Thread
 import pytest
 
 import maskwright as mw
-from maskwright.base.deadline import check_time, deadline, in_time, let_go, out_of_time
+from maskwright.base.deadline import check_time, deadline, in_time, let_go, out_of_time, seconds_left
 from maskwright.errors import LimitError, line_column, line_columns
 from maskwright.ir.grammar import Words
 
@@ -46,6 +46,17 @@ def test_in_time_is_all_of_them() -> None:
     with deadline(1e-6), pytest.raises(mw.LimitError):
         list(in_time(each()))
     check_time()
+
+
+def test_some_of_the_time_is_kept_for_freeing() -> None:
+    with deadline(1000.0):
+        assert 800 < seconds_left() < 900
+        with deadline(2000.0):
+            assert 800 < seconds_left() < 900
+        with deadline(100.0):
+            assert 80 < seconds_left() < 90
+    with deadline(0):
+        assert seconds_left() == 0
 
 
 def test_let_go_empties() -> None:

@@ -311,3 +311,22 @@ def test_names_that_are_no_rules() -> None:
     for wrong in ("root", 5, [5]):
         with pytest.raises(GrammarError, match="symbols: expected names of rules"):
             mw.compile_gbnf('root ::= "a"', BYTES, symbols=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("length", [4095, 4096, 4097, 10_000])
+def test_long_texts(length: int) -> None:
+    text = "ab" * length
+    grammar = mw.compile_gbnf(f'root ::= "{text}\\n\\"{text}" "c"', BYTES)
+    matcher = grammar.matcher()
+    assert matcher.accept_bytes(f'{text}\n"{text}c'.encode()) and matcher.is_accepting
+    with pytest.raises(GrammarError, match="not closed"):
+        mw.compile_gbnf(f'root ::= "{text}', BYTES)
+    with pytest.raises(GrammarError, match="surrogate"):
+        mw.compile_gbnf(f'root ::= "{text}\ud800{text}"', BYTES)
+
+
+@pytest.mark.parametrize("source", ['"' + "\\n" * 300_000 + '"', "[" + "a" * 300_000 + "]"])
+def test_long_terminals_meet_the_deadline(source: str) -> None:
+    with pytest.raises(LimitError) as caught:
+        mw.compile_gbnf(f"root ::= {source}", BYTES, limits=Limits(max_seconds=0.01))
+    assert caught.value.limit == "max_seconds"

@@ -113,6 +113,8 @@ _collection: float = 0.0
 _LONG_SECONDS: float = 0.1
 """What has taken so long may have made so much that freeing it at once takes longer than others should wait; taking it apart takes a
 quarter of the time that making it took."""
+_WORKING_SHARE: float = 0.85
+"""Of the seconds that work may take.  The rest is for freeing what it made when it fails, which belongs to the same deadline."""
 _AT_ONCE_SECONDS: float = 0.001
 _UNREAD: int = 7
 """In the first moment of an operation, so many calls of ``check_time`` between two do not read the clock: reading it at each takes a
@@ -155,8 +157,8 @@ class deadline:
         _collection = now + _COLLECTION_SECONDS
         _unread = 0
         _at_once = now + _AT_ONCE_SECONDS
-        if self._seconds and now + self._seconds < clock.end:
-            clock.end, clock.seconds = now + self._seconds, self._seconds
+        if self._seconds and now + self._seconds * _WORKING_SHARE < clock.end:
+            clock.end, clock.seconds = now + self._seconds * _WORKING_SHARE, self._seconds
         self._end = clock.end
         _ends.append(self._end)
         _note(_ends)

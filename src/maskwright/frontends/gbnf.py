@@ -37,6 +37,7 @@ _DOTTED_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _DEFINITION = re.compile(r"[ \t]*(?:\[[^\]\n]*\][ \t]*)?::=")
 _DEFINED = re.compile(r"^[ \t]*([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*::=", re.MULTILINE)
 _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
+_PLAIN = re.compile(r'[^"\\\ud800-\udfff]{1,4096}')
 _BOUNDS = re.compile(r"\{\s*(\d*)\s*(,?)\s*(\d*)\s*\}")
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "e": 27, "f": 12, "v": 11, "0": 0}
 _HEX = {"x": 2, "u": 4, "U": 8}
@@ -288,6 +289,11 @@ class _Parser:
         self.at += 1
         out: list[str] = []
         while True:
+            check_time()
+            plain = _PLAIN.match(self.text, self.at)
+            if plain:
+                out.append(plain[0])
+                self.at = plain.end()
             c = self.text[self.at : self.at + 1]
             if not c:
                 raise self.error("this text is not closed: add '\"'", start)
@@ -307,6 +313,7 @@ class _Parser:
         self.at += negated
         ranges: list[tuple[int, int]] = []
         while not self.text.startswith("]", self.at):
+            check_time()
             place = self.at
             low = high = self.class_character(start)
             if self.text.startswith("-", self.at) and not self.text.startswith("-]", self.at):

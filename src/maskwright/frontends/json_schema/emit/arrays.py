@@ -345,6 +345,9 @@ class CountedItems:
                 Seq((marks.open_array, Ref(self.rules.emitter.rule(item)), Ref(self._rule(after))))
             )
         # As many as there are sets of what came: each step from one to the next counts as a rule.
+        steps = self._fewest_steps()
+        if steps > self.limits.max_rules:
+            raise LimitError("max_rules", steps, self.limits.max_rules)
         steps = 0
         while self._work:
             check_time()
@@ -360,6 +363,15 @@ class CountedItems:
                 more.append(marks.close_array)
             grammar.rules[self._known[state]] = Choice(tuple(more))
         return Choice(tuple(choices))
+
+    def _fewest_steps(self) -> int:
+        """So many are made at least: one constraint that some item matches at any place is counted up to what it demands."""
+        if len(self.contained) != 1 or self.group.prefix:
+            return 0
+        contained, most = self.contained[0], self.group.max_items
+        if contained.start or contained.stop is not None or (most is not None and most < contained.low):
+            return 0
+        return contained.low if any(holds[0] for _, holds in self._items(0)) else 0
 
     def free(self) -> int | None:
         """``Distinct.free`` of these arrays, once their rules are made.
