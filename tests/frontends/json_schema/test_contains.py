@@ -19,6 +19,7 @@ import maskwright as mw
 from maskwright.frontends.json_schema import to_grammar
 from maskwright.ir.grammar import Distinct, Grammar
 from maskwright.ir.prune import prune
+from maskwright.limits import Limits
 
 UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
 TWINS: dict[str, Any] = {"type": "array", "not": {"uniqueItems": True}}
@@ -324,3 +325,19 @@ def test_equal_numbers_may_have_exponents(most: dict[str, int], number: str) -> 
         assert mask[byte // 32] >> (byte % 32) & 1
         assert matcher.accept_token(byte)
     assert matcher.is_accepting
+
+
+def test_many_demanded_items_are_refused_before_they_are_counted() -> None:
+    limits = Limits(max_rules=2000, max_seconds=20)
+    item: dict[str, Any] = {"type": "integer", "maximum": 10**6}
+    for schema in (
+        {"type": "array", "contains": item, "minContains": 3000},
+        {"type": "array", "prefixItems": [{}, {}], "contains": item, "minContains": 2500},
+    ):
+        with pytest.raises(mw.LimitError) as caught:
+            mw.compile_json_schema(schema, BYTES, limits=limits)
+        assert caught.value.limit == "max_rules" and caught.value.given > 2000
+    mw.compile_json_schema({"type": "array", "contains": item, "minContains": 300}, BYTES, limits=limits)
+    nothing = {"type": "array", "items": {"type": "string"}, "contains": item, "minContains": 3000}
+    with pytest.raises(mw.UnsatisfiableError):
+        mw.compile_json_schema(nothing, BYTES, limits=limits)
