@@ -267,6 +267,47 @@ cdef void search_bytes(Core* core, const Thread& thread, vector[uint8_t]& out) n
             out.push_back(<uint8_t>byte)
 
 
+# --- ignored text that no terminal ends
+#
+# A search may find nothing but ignored text, in one parser state: a line end behind the parameters of a JavaScript function, where only
+# `=>` may come, and never behind a line end.  Then nothing but what this state waits for matters, and not its stack.  So the answer is
+# kept for all parser states that wait for the same.
+
+cdef string shut_in_key(const Core* core, const Thread& thread) noexcept nogil:
+    # Empty: more than terminals may come.
+    cdef const ParserState* state = core.program.states[thread.parser]
+    cdef string key
+    if state.lexer == NULL or state.complete or not state.starts.empty() or not state.tokens.empty() or thread.memory != 0 or (
+            lexer_of(core.program.lexer).newline >= 0):
+        return key
+    key.assign(<const char*>&thread.lex, sizeof(LexState*))
+    key.append(<const char*>&thread.lookahead, sizeof(LexState*))
+    key.append(<const char*>&state.lexer, sizeof(LexState*))
+    return key
+
+
+cdef cbool thread_shut_in(Core* core, const Thread& thread) noexcept nogil:
+    cdef string key = shut_in_key(core, thread)
+    return not key.empty() and core.facts.shut_in.find(key) >= 0
+
+
+cdef void core_learn_shut_in(Core* core, const vector[SearchNode]& nodes) noexcept nogil:
+    # Of a search that found nothing, and skipped nothing but what is shut in.
+    cdef string key
+    cdef size_t i
+    cdef int32_t parser = nodes[0].thread.parser
+    for i in range(nodes.size()):
+        if nodes[i].thread.parser != parser or shut_in_key(core, nodes[i].thread).empty():
+            return
+    # What the grammar cannot end was not looked at.
+    if cost_behind(core, parser) >= UNREACHED or cost_parser(core.program, core.costs, parser) >= UNREACHED:
+        return
+    for i in range(nodes.size()):
+        key = shut_in_key(core, nodes[i].thread)
+        if core.facts.shut_in.find(key) < 0:
+            core.facts.shut_in.insert(key, 1)
+
+
 cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vector[uint8_t]& out) noexcept nogil:
     # Find a completion of any of some threads: `whole`, the shortest one, which is appended to `out`; else the
     # beginning of some that proves that there is one.
@@ -280,7 +321,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
     # The grammar alone does not know of blanks that the lexer needs.  So all texts that are shorter by these would be looked at first,
     # where the shortest one is asked for; else what is nearer to its end goes first.
     cdef int32_t at, rest, known, haste = 1 if whole else HASTE
-    cdef cbool found = False
+    cdef cbool found = False, shut_in = not whole
     costs_prepare(core)
     for i in range(start.size()):
         fresh.thread = start[i]
@@ -304,6 +345,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
         else:
             known = core.facts.alive.find(key)
             if known == 0:
+                shut_in = shut_in and thread_shut_in(core, node.thread)
                 continue
             found = known == 1 or thread_sure(core, node.thread)
         if found:
@@ -327,6 +369,8 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
                 core_learn(core, start[i], 0)
             for i in range(nodes.size()):
                 core_learn(core, nodes[i].thread, 0)
+            if shut_in and not nodes.empty():
+                core_learn_shut_in(core, nodes)
     elif found:
         while nodes[at].before >= 0:
             if nodes[at].token >= 0:
@@ -390,7 +434,7 @@ cdef int32_t thread_known(Core* core, const Thread& thread) noexcept nogil:
     if thread_sure(core, thread):
         return 1
     known = core.facts.alive.find(thread_key(thread))
-    if known < 0 and thread_stuck(core, thread):
+    if known < 0 and (thread_stuck(core, thread) or thread_shut_in(core, thread)):
         core_learn(core, thread, 0)
         known = 0
     return known

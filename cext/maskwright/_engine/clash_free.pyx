@@ -11,6 +11,7 @@
 
 from cython.operator cimport dereference
 from libc.stdint cimport int64_t, uint8_t
+from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
@@ -25,6 +26,7 @@ from maskwright._engine.program cimport (
 )
 from maskwright._engine.stacks cimport state_goto
 from maskwright._engine.threads cimport thread_key
+from maskwright._engine.costs cimport lex_shortest
 
 cdef enum:
     END_STATES = 8         # lexer states looked at for an end of the lexeme under way
@@ -204,12 +206,14 @@ cdef cbool end_is_free(Core* core, LexState* ended, int32_t parser) noexcept nog
 
 
 cdef const vector[LexState*]* free_ends(Core* core, LexState* start) noexcept nogil:
-    # The first states behind one in which the lexeme may end; the last one is none.
+    # The first states behind one in which the lexeme may end, and the nearest one; the last one is none.
     cdef vector[LexState*] queue
+    cdef vector[uint8_t] path
     cdef unordered_map[int64_t, char] seen
     cdef LexState* target
     cdef size_t head = 0
     cdef uint8_t byte
+    cdef cbool ends = False
     cdef vector[LexState*]* found = &core.facts.free_ends[<int64_t>start]
     if not found.empty():
         return found
@@ -224,6 +228,14 @@ cdef const vector[LexState*]* free_ends(Core* core, LexState* start) noexcept no
             seen[<int64_t>target] = 1
             queue.push_back(target)
         head += 1
+    # Many states may be as near as those, the beginnings of characters beyond ASCII in a comment.
+    lex_shortest(start, NO_TAG, path, &ends)
+    if ends:
+        target = start
+        for byte in path:
+            target = lex_next(target, byte)
+        if lexer_matched(target) and seen.count(<int64_t>target) == 0:
+            found.push_back(target)
     found.push_back(NULL)
     return found
 

@@ -59,6 +59,7 @@ cdef cppclass FrameMask:
 cdef cppclass CoreFacts:
     # What was found out, which stays true.
     Interner alive                 # whether it can be completed, by thread (alive.pyx, distinct.pyx): 1 or 0
+    Interner shut_in               # what cannot be left for a terminal, by lexer states (alive.pyx)
     Interner embedded              # whether all that comes behind a rule can be completed, by GSS node (alive.pyx): 1 or 0
     vector[char] lexed             # by plain state: whether a terminal of the lexer may come in the rest of its rule; empty: not known
     vector[char] lexed_rules       # the same by rule

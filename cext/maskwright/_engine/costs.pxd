@@ -1,10 +1,12 @@
 from libc.stdint cimport int32_t, uint8_t
+from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from maskwright._engine.lexemes cimport LexState
 from maskwright._engine.program cimport Costs, Program
 from maskwright._engine.core cimport Core, Thread
 
+cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool* found) noexcept nogil
 cdef int32_t cost_lexeme(Costs* costs, LexState* start) noexcept nogil
 cdef int32_t cost_plain(Program* program, Costs* costs, int32_t state) noexcept nogil
 cdef int32_t cost_node(Program* program, Costs* costs, int32_t start) noexcept nogil

@@ -40,7 +40,7 @@ from maskwright._engine.masks cimport framemasks_forget, mask_get, opening_silen
 cdef int64_t core_bytes(const Core* core) noexcept nogil:
     # Of everything computed for a grammar but masks and token edges.
     return (program_bytes(core.program) + core.tracker.held + core.tracker.store.held + indices_bytes(&core.tracker)
-            + <int64_t>(core.state_ids.bytes() + core.facts.alive.bytes() + core.facts.embedded.bytes()
+            + <int64_t>(core.state_ids.bytes() + core.facts.alive.bytes() + core.facts.shut_in.bytes() + core.facts.embedded.bytes()
                         + core.facts.careless.bytes() + core.facts.powers.bytes()
                         + core.costs.embedded.bytes()
                         + core.facts.endless.bytes() + core.facts.lexed.size() + core.facts.lexed_rules.size()
