@@ -5,12 +5,15 @@ another, so that later ones meet states that earlier ones have made, as in servi
 terminals and no priorities: it gets the same grammar without (real texts do not depend on them).
 
     python bench/grammars.py [--texts N] [--engines ours,llguidance,xgrammar] [--out FILE]
+    python bench/grammars.py --engines ours --grammars javascript --texts 100 --files FOLDER
+        files of the language below a folder, of those that the grammar accepts, in an order by chance that is always the same
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import re
 import sysconfig
 import time
@@ -19,13 +22,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from languages import JUDGES, accepts
 from maskbench_tokenizers import Tokenizer, tekken
 
 import maskwright as mw
+from maskwright.check.grammars import compile_for_bytes
 from maskwright.compiling.shipped import examples, shipped_grammar
 
 Step = Callable[[int], bool]
 MOST_BYTES = 20_000
+
+
+def files_of(name: str, folder: Path, count: int) -> list[str]:
+    """Some that the grammar accepts."""
+    grammar = compile_for_bytes(shipped_grammar(name), mw.Limits(max_seconds=60.0))[1]
+    suffixes = next(judge.suffixes for key, judge in JUDGES.items() if key.partition(":")[0] == name)
+    paths = sorted(path for suffix in suffixes for path in folder.rglob(f"*{suffix}") if path.is_file())
+    random.Random(3).shuffle(paths)
+    texts: list[str] = []
+    for path in paths:
+        if len(texts) == count:
+            break
+        if 500 < path.stat().st_size < MOST_BYTES:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if accepts(grammar, text):
+                texts.append(text)
+    return texts
 
 
 def texts_of(name: str, count: int) -> list[str]:
@@ -157,6 +179,7 @@ def measure(engine: Any, tokenizer: Tokenizer, name: str, texts: list[str]) -> d
     for label, quantile in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)):
         result[label] = float(np.quantile(micro, quantile))
     result["avg"] = float(micro.mean())
+    result["above 2 ms"] = float((micro > 2000).mean())
     return result
 
 
@@ -165,6 +188,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=20)
     parser.add_argument("--grammars", default="json,sql,python,c")
     parser.add_argument("--engines", default="ours,llguidance,xgrammar")
+    parser.add_argument("--files", type=Path, help="a folder of files of the language")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     tokenizer = tekken()
@@ -172,14 +196,14 @@ def main() -> None:
     for engine_name in args.engines.split(","):
         engine = ENGINES[engine_name](tokenizer)
         for name in args.grammars.split(","):
-            texts = texts_of(name, args.texts)
+            texts = files_of(name, args.files, args.texts) if args.files else texts_of(name, args.texts)
             try:
                 found = measure(engine, tokenizer, name, texts)
             except ValueError as error:
                 found = {"left out": str(error)}
             results.setdefault(name, {})[engine_name] = found
             shown = {
-                key: round(value, 1) if isinstance(value, float) else value for key, value in found.items()
+                key: round(value, 1 if value > 1 else 4) if isinstance(value, float) else value for key, value in found.items()
             }
             print(name, engine_name, shown, flush=True)
     if args.out is not None:
