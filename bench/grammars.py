@@ -36,7 +36,7 @@ MOST_BYTES = 20_000
 def files_of(name: str, folder: Path, count: int) -> list[str]:
     """Some that the grammar accepts."""
     grammar = compile_for_bytes(shipped_grammar(name), mw.Limits(max_seconds=60.0))[1]
-    suffixes = next(judge.suffixes for key, judge in JUDGES.items() if key.partition(":")[0] == name)
+    suffixes = next(judge.suffixes for key, judge in JUDGES.items() if re.split("[:-]", key)[0] == name)
     paths = sorted(path for suffix in suffixes for path in folder.rglob(f"*{suffix}") if path.is_file())
     random.Random(3).shuffle(paths)
     texts: list[str] = []

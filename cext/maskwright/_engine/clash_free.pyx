@@ -10,9 +10,8 @@
 # Nothing is said of a thread without such a way: a search decides (alive.pyx).
 
 from cython.operator cimport dereference
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint32_t, uint8_t
 from libcpp cimport bool as cbool
-from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
@@ -25,7 +24,6 @@ from maskwright._engine.program cimport (
     ACCEPT, DottedItem, Item, LOCAL_PLAIN, LOCAL_REPEATED, NO_KEY, NO_STATE, PlainTerm, Program, Return
 )
 from maskwright._engine.stacks cimport state_goto
-from maskwright._engine.threads cimport thread_key
 from maskwright._engine.costs cimport lex_shortest
 
 cdef enum:
@@ -258,20 +256,19 @@ cdef cbool lexeme_is_free(Core* core, const Thread& thread) noexcept nogil:
 
 cdef cbool thread_is_free(Core* core, const Thread& thread) noexcept nogil:
     # Whether a thread can be completed with terminals without clashes, as far as a look tells.
-    cdef string key
+    cdef int64_t key
     cdef int32_t known
+    if thread.lex != NULL and (thread.lookahead != NULL or thread.lex.automaton != core.program.lexer):
+        return False
     if lexer_of(core.program.lexer).newline >= 0 or not core_find_free(core):
         return False
     if thread.lex == NULL:
         return end_is_free(core, thread.lookahead, thread.parser)
-    if thread.lookahead != NULL or thread.lex.automaton != core.program.lexer:
-        return False
-    if not core.program.states[thread.parser].complete and free_terminals(core, thread.parser, False).size() == 1:
-        return False
-    key = thread_key(thread)
+    key = (<int64_t>thread.parser << 32) | <uint32_t>thread.lex.id
     known = core.facts.free_threads.find(key)
     if known < 0:
-        known = lexeme_is_free(core, thread)
+        known = (core.program.states[thread.parser].complete or free_terminals(core, thread.parser, False).size() > 1) and (
+            lexeme_is_free(core, thread))
         if not core.index.deadline.passed:
             core.facts.free_threads.insert(key, known)
     return known == 1

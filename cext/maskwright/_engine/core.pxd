@@ -69,7 +69,7 @@ cdef cppclass CoreFacts:
     unordered_map[int32_t, vector[int32_t]] free_next   # by parser state: the terminals that begin such a way; the last one is none
     unordered_map[int32_t, vector[int32_t]] free_behind # the same: the terminals behind which there is one
     unordered_map[int64_t, vector[LexState*]] free_ends # by lexer state: the next ones in which the lexeme may end; the last one is NULL
-    Interner free_threads          # whether there is such a way as far as a look tells, by thread: 1 or 0
+    Edges[int64_t] free_threads    # whether there is such a way as far as a look tells, by parser state << 32 | lexer state: 1 or 0
     cbool looks_behind             # the search under way is for `embedded`
     Interner careless              # whether a string may become any, by what is behind it (distinct.pyx)
     Interner powers                # whether a number may get an exponent, by lexer state (distinct.pyx)
