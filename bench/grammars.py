@@ -203,7 +203,8 @@ def main() -> None:
                 found = {"left out": str(error)}
             results.setdefault(name, {})[engine_name] = found
             shown = {
-                key: round(value, 1 if value > 1 else 4) if isinstance(value, float) else value for key, value in found.items()
+                key: round(value, 1 if value > 1 else 4) if isinstance(value, float) else value
+                for key, value in found.items()
             }
             print(name, engine_name, shown, flush=True)
     if args.out is not None:
