@@ -433,7 +433,7 @@ cdef int32_t thread_known(Core* core, const Thread& thread) noexcept nogil:
     cdef int32_t known
     if thread_sure(core, thread):
         return 1
-    known = core.facts.alive.find(thread_key(thread))
+    known = core.facts.alive.find(&thread, sizeof(Thread))
     if known < 0 and (thread_stuck(core, thread) or thread_shut_in(core, thread)):
         core_learn(core, thread, 0)
         known = 0

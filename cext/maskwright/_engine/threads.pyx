@@ -282,15 +282,12 @@ cdef void lexed_step(Core* core, const vector[Thread]& threads, uint8_t byte, ve
 
 
 cdef string thread_key(const Thread& thread) noexcept nogil:
+    # The bytes of a thread, which has no padding.
     cdef string key
-    key.assign(<const char*>&thread.lex, sizeof(LexState*))
-    key.append(<const char*>&thread.lookahead, sizeof(LexState*))
-    key.append(<const char*>&thread.parser, sizeof(int32_t))
-    key.append(<const char*>&thread.memory, sizeof(int32_t))
+    key.assign(<const char*>&thread, sizeof(Thread))
     return key
 
 
 cdef void core_learn(Core* core, const Thread& thread, int32_t alive) noexcept nogil:
-    cdef string key = thread_key(thread)
-    if core.facts.alive.find(key) < 0:
-        core.facts.alive.insert(key, alive)
+    if core.facts.alive.find(&thread, sizeof(Thread)) < 0:
+        core.facts.alive.insert(&thread, sizeof(Thread), alive)
