@@ -320,7 +320,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
     cdef size_t i, j
     # The grammar alone does not know of blanks that the lexer needs.  So all texts that are shorter by these would be looked at first,
     # where the shortest one is asked for; else what is nearer to its end goes first.
-    cdef int32_t at, rest, known, haste = 1 if whole else HASTE
+    cdef int32_t at = -1, rest, known, haste = 1 if whole else HASTE
     cdef cbool found = False, shut_in = not whole
     costs_prepare(core)
     for i in range(start.size()):
@@ -347,7 +347,8 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
             if known == 0:
                 shut_in = shut_in and thread_shut_in(core, node.thread)
                 continue
-            found = known == 1 or thread_sure(core, node.thread)
+            # Others were looked at when they were found.
+            found = node.before < 0 and (known == 1 or thread_sure(core, node.thread))
         if found:
             break
         core.index.deadline.searched += 1
@@ -356,7 +357,10 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
         if deadline_look(&core.index.deadline):
             return False
         search_bytes(core, node.thread, choices)
-        core_expand(core, nodes, at, choices, best, queue, haste)
+        known = core_expand(core, nodes, at, choices, best, queue, haste)
+        if known >= 0:
+            at = known
+            found = True
     if not whole:
         if found:
             i = <size_t>at
@@ -385,13 +389,15 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
     return found
 
 
-cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const vector[uint8_t]& choices,
-                      unordered_map[string, int32_t]& best,
-                      priority_queue[pair[int64_t, int32_t]]& queue, int32_t haste) noexcept nogil:
+cdef int32_t core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const vector[uint8_t]& choices,
+                         unordered_map[string, int32_t]& best,
+                         priority_queue[pair[int64_t, int32_t]]& queue, int32_t haste) noexcept nogil:
+    # Find what is next to a node.  Where any completion will do, the first node of which a look tells that there is one; else -1.
     cdef vector[Thread] before, after
     cdef vector[int32_t] tokens
     cdef SearchNode fresh
     cdef size_t i
+    cdef int32_t found
     before.push_back(nodes[at].thread)
     fresh.before = at
     fresh.cost = nodes[at].cost + 1
@@ -399,7 +405,9 @@ cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const v
     for i in range(choices.size()):
         fresh.byte = choices[i]
         threads_step(core, before, choices[i], after)
-        core_enqueue(core, nodes, fresh, after, best, queue, haste)
+        found = core_enqueue(core, nodes, fresh, after, best, queue, haste)
+        if found >= 0:
+            return found
     if before[0].lex == NULL:
         tokens_different(core.program.states[before[0].parser].tokens, tokens)
     fresh.cost = nodes[at].cost + TOKEN_SPELLED
@@ -407,12 +415,16 @@ cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const v
         fresh.token = tokens[i]
         after.clear()
         threads_step_token(core, before, fresh.token, after)
-        core_enqueue(core, nodes, fresh, after, best, queue, haste)
+        found = core_enqueue(core, nodes, fresh, after, best, queue, haste)
+        if found >= 0:
+            return found
+    return -1
 
 
-cdef void core_enqueue(Core* core, vector[SearchNode]& nodes, SearchNode fresh, const vector[Thread]& after,
-                       unordered_map[string, int32_t]& best,
-                       priority_queue[pair[int64_t, int32_t]]& queue, int32_t haste) noexcept nogil:
+cdef int32_t core_enqueue(Core* core, vector[SearchNode]& nodes, SearchNode fresh, const vector[Thread]& after,
+                          unordered_map[string, int32_t]& best,
+                          priority_queue[pair[int64_t, int32_t]]& queue, int32_t haste) noexcept nogil:
+    # Add nodes.  Where any completion will do, the first of which a look tells that there is one; else -1.
     cdef string key
     cdef size_t i
     cdef int32_t rest
@@ -426,6 +438,9 @@ cdef void core_enqueue(Core* core, vector[SearchNode]& nodes, SearchNode fresh, 
         if rest < UNREACHED:
             queue.push(pair[int64_t, int32_t](-(<int64_t>fresh.cost + <int64_t>rest * haste), <int32_t>nodes.size()))
             nodes.push_back(fresh)
+            if haste == HASTE and (core.facts.alive.find(key) == 1 or thread_sure(core, after[i])):
+                return <int32_t>nodes.size() - 1
+    return -1
 
 
 cdef int32_t thread_known(Core* core, const Thread& thread) noexcept nogil:
