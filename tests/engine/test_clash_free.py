@@ -58,3 +58,28 @@ def test_a_gap_stands_before_some_terminals_only() -> None:
         token for i, token in enumerate(VOCABULARY.tokens) if token and row.ravel()[i // 32] >> (i % 32) & 1
     }
     assert b"b" in allowed and not any(token.lstrip(b" ").startswith(b"a") for token in allowed)
+
+
+def test_a_dead_end_of_ignored_text_is_one_for_what_is_waited_for() -> None:
+    """Behind ")" comes "=>", and none behind a line end, in any nesting; behind a NAME, ";" may come there."""
+    source = mw.Lark(
+        'start: "(" start ")" ("=>" | "-") | "[" start "]" "=>" | NAME ";"\nNAME: /[a-z]+/\n%ignore / *\\n[ \\n]*(?!=>)/'
+    )
+    grammar = mw.compile(source, VOCABULARY)
+    row = mw.allocate_token_bitmask(1, VOCABULARY.vocab_size)
+
+    def allows(before: str, byte: bytes) -> bool:
+        matcher = grammar.matcher()
+        assert matcher.accept_bytes(before.encode())
+        matcher.fill_next_token_bitmask(row)
+        token = BYTE_IDS[byte]
+        assert bool(row.ravel()[token // 32] >> (token % 32) & 1) == matcher.fork().accept_token(token)
+        return bool(row.ravel()[token // 32] >> (token % 32) & 1)
+
+    for depth in range(6):
+        for opening, closing, ends in (("[", "]", False), ("(", ")", True)):
+            before = opening * depth + opening + "a;" + closing
+            assert allows(before, b"\n") == ends
+            assert allows(before, b" ") == ends
+            assert allows(before, b"=") and allows(before + "=", b">")
+        assert allows("[" * depth + "a", b"\n") and allows("(" * depth + "a\n", b";")
