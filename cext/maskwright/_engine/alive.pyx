@@ -273,39 +273,42 @@ cdef void search_bytes(Core* core, const Thread& thread, vector[uint8_t]& out) n
 # `=>` may come, and never behind a line end.  Then nothing but what this state waits for matters, and not its stack.  So the answer is
 # kept for all parser states that wait for the same.
 
-cdef string shut_in_key(const Core* core, const Thread& thread) noexcept nogil:
-    # Empty: more than terminals may come.
+cdef struct ShutIn:
+    LexState* lex
+    LexState* lookahead
+    LexState* start            # what is waited for
+
+
+cdef cbool shut_in_key(const Core* core, const Thread& thread, ShutIn* key) noexcept nogil:
+    # False: more than terminals may come.
     cdef const ParserState* state = core.program.states[thread.parser]
-    cdef string key
-    if state.lexer == NULL or state.complete or not state.starts.empty() or not state.tokens.empty() or thread.memory != 0 or (
-            lexer_of(core.program.lexer).newline >= 0):
-        return key
-    key.assign(<const char*>&thread.lex, sizeof(LexState*))
-    key.append(<const char*>&thread.lookahead, sizeof(LexState*))
-    key.append(<const char*>&state.lexer, sizeof(LexState*))
-    return key
+    key.lex = thread.lex
+    key.lookahead = thread.lookahead
+    key.start = <LexState*>state.lexer
+    return (state.lexer != NULL and not state.complete and state.starts.empty() and state.tokens.empty() and thread.memory == 0
+            and lexer_of(core.program.lexer).newline < 0)
 
 
 cdef cbool thread_shut_in(Core* core, const Thread& thread) noexcept nogil:
-    cdef string key = shut_in_key(core, thread)
-    return not key.empty() and core.facts.shut_in.find(key) >= 0
+    cdef ShutIn key
+    return shut_in_key(core, thread, &key) and core.facts.shut_in.find(&key, sizeof(key)) >= 0
 
 
 cdef void core_learn_shut_in(Core* core, const vector[SearchNode]& nodes) noexcept nogil:
     # Of a search that found nothing, and skipped nothing but what is shut in.
-    cdef string key
+    cdef ShutIn key
     cdef size_t i
     cdef int32_t parser = nodes[0].thread.parser
     for i in range(nodes.size()):
-        if nodes[i].thread.parser != parser or shut_in_key(core, nodes[i].thread).empty():
+        if nodes[i].thread.parser != parser or not shut_in_key(core, nodes[i].thread, &key):
             return
     # What the grammar cannot end was not looked at.
     if cost_behind(core, parser) >= UNREACHED or cost_parser(core.program, core.costs, parser) >= UNREACHED:
         return
     for i in range(nodes.size()):
-        key = shut_in_key(core, nodes[i].thread)
-        if core.facts.shut_in.find(key) < 0:
-            core.facts.shut_in.insert(key, 1)
+        shut_in_key(core, nodes[i].thread, &key)
+        if core.facts.shut_in.find(&key, sizeof(key)) < 0:
+            core.facts.shut_in.insert(&key, sizeof(key), 1)
 
 
 cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vector[uint8_t]& out) noexcept nogil:

@@ -340,14 +340,18 @@ class CountedItems:
         marks, grammar = self.rules.marks, self.rules.grammar
         start = (0, (0,) * len(self.contained))
         choices: list[Expr] = []
-        for item, _, after in self._next(start):
+        steps = 0
+        for item, holds, after in self._next(start):
             choices.append(
                 Seq((marks.open_array, Ref(self.rules.emitter.rule(item)), Ref(self._rule(after))))
             )
-        # As many as there are sets of what came: each step from one to the next counts as a rule.
-        steps = self._fewest_steps()
+            if holds == (True,) and not self.group.prefix and self.group.max_items is None:
+                # The only constraint, which some item matches at any place: it is counted up to what it demands.
+                contained: Contained = self.contained[0]
+                steps = contained.low if contained.stop is None else 0
         if steps > self.limits.max_rules:
             raise LimitError("max_rules", steps, self.limits.max_rules)
+        # As many as there are sets of what came: each step from one to the next counts as a rule.
         steps = 0
         while self._work:
             check_time()
@@ -363,15 +367,6 @@ class CountedItems:
                 more.append(marks.close_array)
             grammar.rules[self._known[state]] = Choice(tuple(more))
         return Choice(tuple(choices))
-
-    def _fewest_steps(self) -> int:
-        """So many are made at least: one constraint that some item matches at any place is counted up to what it demands."""
-        if len(self.contained) != 1 or self.group.prefix:
-            return 0
-        contained, most = self.contained[0], self.group.max_items
-        if contained.start or contained.stop is not None or (most is not None and most < contained.low):
-            return 0
-        return contained.low if any(holds[0] for _, holds in self._items(0)) else 0
 
     def free(self) -> int | None:
         """``Distinct.free`` of these arrays, once their rules are made.
