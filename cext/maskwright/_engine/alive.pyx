@@ -323,19 +323,15 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
     cdef size_t i, j
     # The grammar alone does not know of blanks that the lexer needs.  So all texts that are shorter by these would be looked at first,
     # where the shortest one is asked for; else what is nearer to its end goes first.
-    cdef int32_t at = -1, rest, known, haste = 1 if whole else HASTE
+    cdef int32_t at, known, haste = 1 if whole else HASTE
     cdef cbool found = False, shut_in = not whole
     costs_prepare(core)
-    for i in range(start.size()):
-        fresh.thread = start[i]
-        fresh.before = -1
-        fresh.cost = 0
-        fresh.byte = 0
-        fresh.token = -1
-        rest = cost_thread(core, start[i])
-        if rest < UNREACHED:
-            queue.push(pair[int64_t, int32_t](-<int64_t>rest * haste, <int32_t>nodes.size()))
-            nodes.push_back(fresh)
+    fresh.before = -1
+    fresh.cost = 0
+    fresh.byte = 0
+    fresh.token = -1
+    at = core_enqueue(core, nodes, fresh, start, best, queue, haste)
+    found = at >= 0
     while not queue.empty() and not found:
         at = queue.top().second
         queue.pop()
@@ -350,8 +346,6 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
             if known == 0:
                 shut_in = shut_in and thread_shut_in(core, node.thread)
                 continue
-            # Others were looked at when they were found.
-            found = node.before < 0 and (known == 1 or thread_sure(core, node.thread))
         if found:
             break
         core.index.deadline.searched += 1
