@@ -66,6 +66,7 @@ class Engine:
         newline: int,
         line_break: int,
         columns: int,
+        quote: int,
         early: list[int],
         placed: bool,
         after: list[int],

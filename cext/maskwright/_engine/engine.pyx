@@ -384,7 +384,7 @@ cdef class Engine:
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
                   list accepts, list ignored, bytes follow, avoided, names, int32_t newline, int32_t line_break,
-                  int32_t columns, list early, cbool placed, list after, list beside, list guards, *,
+                  int32_t columns, int32_t quote, list early, cbool placed, list after, list beside, list guards, *,
                   int64_t max_lexer_states, int64_t max_bytes, double max_seconds):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.ir.grammar.Lexing``).
 
@@ -394,7 +394,8 @@ cdef class Engine:
         None: not known, which makes some lexers clash that would not.  ``avoided``:
         those of its ``clashes`` that the grammar can do without at any place.  ``newline``: the terminal that tells columns, or -1,
         ``line_break``: the one that stands for it between brackets (see
-        ``maskwright.regular.automata.build_lexer``).  ``early``: terminals of which no text begins another one; as soon as one
+        ``maskwright.regular.automata.build_lexer``), ``quote``: the one around its lines, or -1.
+        ``early``: terminals of which no text begins another one; as soon as one
         matches, it is what matches.  ``placed``: ignored terminals begin only where they are waited for; then ``follow`` is any number of
         sets, ``after`` says behind which terminal each may come (or -1), and ``beside`` has by terminal the ignored ones that are waited for
         wherever it is.  ``guards``: where in the NFA texts begin that are refused, a terminal where which may come, and terminals beside
@@ -420,6 +421,7 @@ cdef class Engine:
         lexer.newline = newline
         lexer.line_break = line_break
         lexer.columns = columns
+        lexer.quote = quote
         lexer.restarts = False
         lexer.ignored.resize(len(starts) + 1 + columns, 0)
         lexer.ignored_ones = ignored

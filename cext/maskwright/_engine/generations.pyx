@@ -97,7 +97,6 @@ cdef Core* core_new(Index* index) except NULL:
     core.program.has_tokens = False
     core.program.held = 0
     core.program.most_bytes = NO_LIMIT
-    core.program.first_line = NO_STATE
     core.costs = new Costs()
     core.costs.settled = False
     core.index = index

@@ -63,6 +63,7 @@ cdef cppclass Lexer:
     int32_t newline                # terminal that tells columns (stacks.pyx), or -1
     int32_t line_break             # the one that stands for it between brackets, or -1
     int32_t columns
+    int32_t quote                  # the one around a text of lines, or -1: a line begins behind it, and it may end any line
     # by NFA state: whether it is
     vector[char] skips             # of an ignored terminal,
     vector[char] useful            # on the way to a match of some terminal,

@@ -24,7 +24,7 @@ from maskwright._engine.program cimport (
 )
 from maskwright._engine.rules cimport keyset_of, parse_local, record_register, record_register_id, record_taken_intern
 from maskwright._engine.columns cimport cycle_intern, node_intern
-from maskwright._engine.stacks cimport state_intern
+from maskwright._engine.stacks cimport state_first_line, state_intern
 from maskwright._engine.tracked cimport Frame, is_tracked, memory_of_state, tracked_state, TrackerState
 from maskwright._engine.values cimport text_append, text_bytes, UNKNOWN_TEXT
 from maskwright._engine.tracker cimport frame_begin, frame_intern, tracker_state
@@ -138,11 +138,11 @@ cdef int32_t move_parser(Mover* mover, int32_t id) noexcept nogil:
     cdef Item item
     cdef int32_t moved
     cdef size_t i
-    if id == mover.old.program.first_line and id != NO_STATE:
-        return mover.fresh.program.first_line
     moved = mover.parsers.find(id)
     if moved == UNKNOWN:
         state = mover.old.program.states[id]
+        if state.plain != NO_STATE:
+            return state_first_line(mover.fresh.program, move_parser(mover, state.plain))
         for i in range(state.items.size()):
             item.local = move_local(mover, state.items[i].local)
             item.node = move_node(mover, state.items[i].node)

@@ -133,6 +133,7 @@ cdef cppclass ParserState:
     SmallVector[LexState*] starts
     vector[LexState*] tokens    # of those waited for that stand for themselves
     LexState* lexer        # start of the lexer for the terminals waited for, or NULL
+    int32_t plain          # where a text of lines begins: the same state elsewhere, else NO_STATE (state_first_line)
     int32_t indent         # column of the innermost open block
     char opens             # 1: a newline can come next, 2: none, 0: not known yet (state_opens_line)
     uint64_t first[4]
@@ -172,7 +173,7 @@ cdef cppclass Program:
     vector[Automaton*] keysets               # copies, for keys that must not come again (keyset_of)
     Edges[int32_t] cycle_first               # by GSS node that is part of a cycle: the first one of it,
     Edges[int32_t] cycle_rule                # and the rule that was called
-    int32_t first_line                       # the parser state that state_first_line made, or NO_STATE
+    vector[int32_t] first_lines              # parser states that state_first_line made
     Column* column                           # scratch (stacks.pyx)
 
 cdef struct ColumnItem:

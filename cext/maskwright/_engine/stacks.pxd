@@ -19,6 +19,7 @@ cdef int32_t state_goto_guarded(Program* program, int32_t id, const Automaton* a
                                 int32_t guard) noexcept nogil
 cdef int32_t state_union(Program* program, int32_t a, int32_t b) noexcept nogil
 cdef int32_t newline_column(const Lexer* lexer, int32_t tag) noexcept nogil
+cdef int32_t state_first_line(Program* program, int32_t id) noexcept nogil
 cdef cbool state_deep(const Program* program, int32_t id) noexcept nogil
 cdef cbool state_opens_line(Program* program, int32_t id) noexcept nogil
 cdef cbool lex_in_newline(const LexState* state) noexcept nogil

@@ -144,6 +144,7 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
     merged.pop_back()
     state = program.states.add()
     state.items.assign(merged)
+    state.plain = NO_STATE
     state.complete = complete
     state_finish(state, program)
     deadline_worked(&program.index.deadline, state.items.size() + state.starts.size())
@@ -265,6 +266,8 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
     target = state_advance(program, state, automaton, tag if column < 0 else lexer_of(automaton).newline, key, 0)
     if column >= 0:
         target = state_line(program, target, column)
+    elif automaton.lexer != NULL and tag == lexer_of(automaton).quote:
+        target = state_first_line(program, target)
     if program.index.deadline.passed:
         return target
     if key == NO_KEY:
@@ -372,11 +375,16 @@ cdef int32_t state_line(Program* program, int32_t id, int32_t column) noexcept n
     cdef Item item
     cdef size_t i
     cdef cbool complete = False
-    cdef int32_t end
+    cdef int32_t end, terminal
     if id != NO_STATE and column > 0:
-        # At the end of the text, blanks do not matter.
+        # At the end of the text, and before the quote that ends it, blanks do not matter.
         end = state_line(program, id, 0)
         complete = end != NO_STATE and program.states[end].complete
+        if end != NO_STATE and lexer_of(program.lexer).quote >= 0:
+            for i in range(program.states[end].items.size()):
+                for terminal in program.locals[program.states[end].items[i].local].terminals:
+                    if terminal == lexer_of(program.lexer).quote:
+                        kept.push_back(program.states[end].items[i])
     while id != NO_STATE:
         state = program.states[id]
         if column == 0:
@@ -402,18 +410,22 @@ cdef int32_t state_line(Program* program, int32_t id, int32_t column) noexcept n
 
 
 cdef int32_t state_first_line(Program* program, int32_t id) noexcept nogil:
-    # The same state where the text begins: nothing ignored stands in front, since a line begins there.
+    # The same state where a text of lines begins: nothing ignored stands in front, since a line begins there.
     cdef ParserState* before
     cdef ParserState* state
     cdef vector[int32_t] terminals
-    cdef int32_t terminal
+    cdef int32_t terminal, known
     cdef size_t i
     if id == NO_STATE or program.lexer == NULL or lexer_of(program.lexer).newline < 0:
         return id
+    for known in program.first_lines:
+        if program.states[known].plain == id:
+            return known
     before = program.states[id]
     state = program.states.add()
     state.items = before.items
     state.complete = before.complete
+    state.plain = id
     state.indent = before.indent
     for i in range(state.items.size()):
         for terminal in program.locals[state.items[i].local].terminals:
@@ -425,8 +437,8 @@ cdef int32_t state_first_line(Program* program, int32_t id) noexcept nogil:
     state.lexer = lexer_begin(program.lexer, terminals)
     if state.lexer == LEX_DEAD:
         state.lexer = NULL
-    program.first_line = <int32_t>program.states.size() - 1
-    return program.first_line
+    program.first_lines.push_back(<int32_t>program.states.size() - 1)
+    return program.first_lines.back()
 
 
 cdef cbool state_deep(const Program* program, int32_t id) noexcept nogil:

@@ -1,20 +1,22 @@
 """Unions, sequences and repetitions of grammars.
 
 Grammars without a lexer are parts of the result, as imports: their tables are made once for all who use them.  One with captures
-is copied into it.  A grammar with a lexer is the result itself, to which the others are added: an engine has one lexer.  Its ignored
-text is made explicit (``lexers``), since it belongs to its own texts only.
+is copied into it, and so is one with a lexer.  An engine has one lexer: several become one (``lexers``), and what is ignored is waited for
+where it belongs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from maskwright.algebra.inexact import Inexact
-from maskwright.algebra.lexers import closes, explicit
+from maskwright.algebra.lexers import closes, one_lexer
 from maskwright.algebra.rules import include
-from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Import, Ref, Repeated, Seq
+from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Import, Ref, Repeated, Seq, Term
 
 
 def union(parts: list[Import]) -> Grammar:
-    """The texts of any of some grammars.  Raises ``Inexact`` for two with a lexer."""
+    """The texts of any of some grammars.  Raises ``Inexact`` for captures beside a lexer."""
     out, items = _together(parts)
     out.start = out.add("either", Choice(tuple(items)))
     return out
@@ -44,26 +46,35 @@ def _together(parts: list[Import], in_a_row: bool = False) -> tuple[Grammar, lis
     """A grammar that has the rules of some, and what each of them is there."""
     made = [part.make() for part in parts]
     lexed = [number for number, grammar in enumerate(made) if grammar.lexing is not None]
-    if len(lexed) > 1:
-        raise Inexact(
-            "both have a lexer, and terminals of one must not compete with those of the other: use lexer='dynamic'"
-        )
     for number in lexed:
         if in_a_row and number < len(parts) - 1 and not closes(made[number]):
             raise Inexact(
                 "its longest match would read on in what comes behind it: use lexer='dynamic', or put it last"
             )
-    out = explicit(made[lexed[0]]) if lexed else Grammar()
-    begun = out.start
+    out = Grammar()
+    begun: dict[Hashable, Ref] = {}
+    for number, grammar in zip(lexed, one_lexer([made[number] for number in lexed]), strict=True):
+        if parts[number].key not in begun:
+            out.lexing = grammar.lexing
+            begun[parts[number].key] = _included(out, grammar)
     items: list[Expr] = []
-    for number, (part, grammar) in enumerate(zip(parts, made, strict=True)):
-        if number in lexed:
-            items.append(Ref(begun))
+    for part, grammar in zip(parts, made, strict=True):
+        body = grammar.rules[grammar.start]
+        if part.key in begun:
+            items.append(begun[part.key])
         elif grammar.captures:
             items.append(_with_captures(out, grammar))
         else:
-            items.append(part)
+            # One lexeme is itself: what is read behind it is not what is read behind another one.
+            items.append(body if isinstance(body, Term) else part)
     return out, items
+
+
+def _included(out: Grammar, grammar: Grammar) -> Ref:
+    """What a grammar is in another one, to which its rules are added."""
+    first = len(out.rules)
+    include(out, first, grammar)
+    return Ref(first + grammar.start)
 
 
 def _with_captures(out: Grammar, grammar: Grammar) -> Expr:
@@ -75,8 +86,6 @@ def _with_captures(out: Grammar, grammar: Grammar) -> Expr:
         raise Inexact("its captures are not read beside a grammar with a lexer: use lexer='dynamic' for both")
     if grammar.blank is not None and out.blank is not None:
         raise Inexact("both capture parts of texts with ignored text between them")
-    first = len(out.rules)
-    include(out, first, grammar)
     if grammar.blank is not None:
-        out.blank = first + grammar.blank
-    return Ref(first + grammar.start)
+        out.blank = len(out.rules) + grammar.blank
+    return _included(out, grammar)

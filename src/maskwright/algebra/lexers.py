@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
+from itertools import accumulate
 
 from maskwright.algebra.inexact import Inexact
+from maskwright.base.deadline import check_time
 from maskwright.ir.grammar import (
     EMPTY,
     Body,
@@ -16,13 +19,14 @@ from maskwright.ir.grammar import (
     Lexeme,
     Lexing,
     Ref,
+    Repeated,
     Seq,
     Switch,
     Term,
     Tokens,
     Words,
 )
-from maskwright.regular.expressions import Chars, Lit
+from maskwright.regular.expressions import Chars
 
 _NO_TEXT = Lexeme("no text", Chars(((0xD800, 0xD800),)))
 NO_TEXT = Term(_NO_TEXT)
@@ -30,67 +34,253 @@ NO_TEXT = Term(_NO_TEXT)
 
 Whatever is made of such a grammar keeps it as it is: without it, terminals that lead there would not compete any more."""
 
-CLOSING_QUOTE = Term(Lexeme("closing quote", Lit('"')))
-"""Behind a grammar whose terminals have no quote: no longest match reads on."""
-
 
 def has_no_text(lexeme: Lexeme | Keyset | Words | Tokens) -> bool:
     """Whether it is the one of ``NO_TEXT``."""
     return isinstance(lexeme, Lexeme) and lexeme.key == _NO_TEXT.key
 
 
-def closes(grammar: Grammar) -> bool:
-    """Whether no longest match looks into what follows a text of the grammar."""
-    body = grammar.rules[grammar.start]
-    return isinstance(body, Seq) and body.items[-1:] == (CLOSING_QUOTE,)
-
-
 def explicit(grammar: Grammar) -> Grammar:
-    """The same language with rules for ignored text: before each terminal, and at the end.
+    """The same language with rules for ignored text, before each terminal and at the end: the lexer ignores nothing.
 
-    Raises ``Inexact`` for blocks by indentation, and for modes.
+    Raises ``Inexact`` for blocks by indentation, and where different things are ignored at different places.
     """
     lexing = grammar.lexing
-    if lexing is None or (not lexing.ignored and lexing.newline is None):
+    if lexing is None or (not lexing.ignored and lexing.newline is None and not lexing.of):
         return grammar
+    if lexing.of:
+        raise Inexact("it has grammars with different lexers")
     if lexing.newline is not None:
         raise Inexact("its blocks are told apart by the column in which their lines begin")
+    ignored = frozenset([lexing.terminals[position].key for position in lexing.ignored])
+    out = _copied(grammar, replace(lexing, ignored=(), placed=False))
+    skip, texts = Ref(len(out.rules)), _ignored_by(lexing)
+
+    def read(expr: Expr) -> Expr | None:
+        keys = {_key(item) for item in (expr.items if isinstance(expr, Choice) else (expr,))}
+        if not keys & ignored or None in keys:
+            return None
+        if keys != ignored:
+            raise Inexact("what it ignores depends on the mode of its lexer")
+        return Seq((texts, skip))
+
     if lexing.placed:
-        raise Inexact("what it ignores depends on the mode of its lexer")
-    terminals = {terminal.key for terminal in lexing.terminals}
+        _map(out, read)
+    else:
+        _map_terminals(out, lexing, lambda term: skip if _key(term) in ignored else Seq((skip, term)))
+    out.helpers.add(out.add("ignored text", Choice((Seq((texts, skip)), EMPTY))))
+    if not lexing.placed:
+        out.start = out.add("text", Seq((Ref(grammar.start), skip)))
+    return out
+
+
+def placed(grammar: Grammar) -> Grammar:
+    """The same language where ignored text begins only where a rule waits for it (``Lexing.placed``)."""
+    lexing = grammar.lexing
+    if lexing is None or lexing.placed:
+        return grammar
+    out = _copied(grammar, replace(lexing, placed=True))
+    if not lexing.ignored:
+        return out
     ignored = {lexing.terminals[position].key for position in lexing.ignored}
-    out = replace(
+    texts = _ignored_by(lexing)
+    _map_terminals(
+        out, lexing, lambda term: texts if _key(term) in ignored else Choice((term, Seq((texts, term))))
+    )
+    out.start = out.add("text", Seq((Ref(grammar.start), Choice((EMPTY, texts)))))
+    return out
+
+
+def _ignored_by(lexing: Lexing) -> Choice:
+    return Choice(tuple([Term(lexing.terminals[position]) for position in lexing.ignored]))
+
+
+def _copied(grammar: Grammar, lexing: Lexing) -> Grammar:
+    """A grammar to be changed."""
+    return replace(
         grammar,
         rules=list(grammar.rules),
         names=list(grammar.names),
-        lexing=replace(lexing, ignored=()),
+        lexing=lexing,
         helpers=set(grammar.helpers),
     )
-    skipped = out.reserve("ignored text")
-    out.helpers.add(skipped)
-    skip = Ref(skipped)
-    texts = tuple([Term(lexing.terminals[position]) for position in lexing.ignored])
-    out.rules[skipped] = Choice((Seq((Choice(texts), skip)), EMPTY))
 
-    def with_skips(expr: Expr) -> Expr:
-        if isinstance(expr, Term) and isinstance(expr.lexeme, Lexeme) and expr.lexeme.key in terminals:
-            return skip if expr.lexeme.key in ignored else Seq((skip, expr))
+
+def _key(expr: Expr) -> Hashable | None:
+    return expr.lexeme.key if isinstance(expr, Term) and isinstance(expr.lexeme, Lexeme) else None
+
+
+def _map_terminals(grammar: Grammar, lexing: Lexing, to: Callable[[Term], Expr]) -> None:
+    """Put something for each terminal of a lexer in the rules of a grammar."""
+    terminals = {terminal.key for terminal in lexing.terminals}
+    _map(grammar, lambda expr: to(expr) if isinstance(expr, Term) and _key(expr) in terminals else None)
+
+
+def _map(grammar: Grammar, to: Callable[[Expr], Expr | None]) -> None:
+    """Put something for expressions in the rules of a grammar; None: it is looked into."""
+
+    def mapped(expr: Expr) -> Expr:
+        found = to(expr)
+        if found is not None:
+            return found
         if isinstance(expr, Seq):
-            return Seq(tuple([with_skips(item) for item in expr.items]))
+            return Seq(tuple([mapped(item) for item in expr.items]))
         if isinstance(expr, Choice):
-            return Choice(tuple([with_skips(item) for item in expr.items]))
+            return Choice(tuple([mapped(item) for item in expr.items]))
         if isinstance(expr, Switch):
-            return Switch(expr.lexemes, tuple([with_skips(case) for case in expr.cases]))
+            return Switch(expr.lexemes, tuple([mapped(case) for case in expr.cases]))
         return expr
 
+    # Rules that share a body go on sharing it.
     made: dict[int, Body] = {}
-    for index, body in enumerate(grammar.rules):
+    given = list(grammar.rules)
+    for index, body in enumerate(given):
+        check_time()
         if isinstance(body, (Term, Ref, Seq, Choice, Switch)):
-            out.rules[index] = made.setdefault(id(body), with_skips(body))
-        elif isinstance(body, Indented):
-            raise Inexact("its blocks are told apart by the column in which their lines begin")
-    out.start = out.add("text", Seq((Ref(grammar.start), skip)))
+            found = made.get(id(body))
+            if found is None:
+                found = made[id(body)] = mapped(body)
+            grammar.rules[index] = found
+
+
+def closes(grammar: Grammar) -> bool:
+    """Whether no longest match looks into what follows a text of the grammar: none ends in a terminal but for a quote."""
+    lexing = grammar.lexing
+    if lexing is None:
+        return True
+    open_ones: set[Hashable] = set()
+    for first, part in _parts(lexing):
+        open_ones |= {
+            each.key
+            for at, each in enumerate(lexing.terminals[first : first + len(part.terminals)])
+            if at != part.quote
+        }
+    body = grammar.rules[grammar.start]
+    if isinstance(body, Seq) and body.items and isinstance(body.items[-1], Term):
+        return _key(body.items[-1]) not in open_ones
+    # By rule: whether it may end in one of these, and whether it may be empty (which is taken of any that is no expression).
+    ends = [(False, False)] * len(grammar.rules)
+
+    def end(body: Body | None) -> tuple[bool, bool]:
+        if isinstance(body, Term):
+            return _key(body) in open_ones, False
+        if isinstance(body, (Ref, Indented)):
+            return ends[body.rule]
+        if isinstance(body, Seq):
+            for item in reversed(body.items):
+                found, empty = end(item)
+                if found or not empty:
+                    return found, False
+            return False, True
+        if isinstance(body, Choice):
+            items = [end(item) for item in body.items]
+            return any(found for found, _ in items), any(empty for _, empty in items)
+        if isinstance(body, Repeated):
+            return ends[body.first][0] or ends[body.rest][0], True
+        # No terminal of a lexer is in the others.
+        return False, True
+
+    changed = True
+    while changed:
+        check_time()
+        found = [end(body) for body in grammar.rules]
+        ends, changed = found, found != ends
+    return not ends[grammar.start][0]
+
+
+def one_lexer(grammars: list[Grammar]) -> list[Grammar]:
+    """The same grammars with one lexer for all of them, each with terminals of its own (``Lexing.of``).
+
+    What one ignores belongs to its own texts: rules say where it comes; between quotes, the lexer does.
+    Raises ``Inexact`` for what ``explicit`` cannot say, for captures beside others, and for two that have blocks by indentation.
+    """
+    if len(grammars) > 1 and any(grammar.captures for grammar in grammars):
+        raise Inexact("its captures are not read beside another grammar with a lexer")
+    made = []
+    for grammar in grammars:
+        assert grammar.lexing is not None
+        try:
+            apart = grammar if is_apart(grammar.lexing) else explicit(grammar)
+        except Inexact as error:
+            raise Inexact(f"{error}: it can be a part in a JsonString only") from None
+        assert apart.lexing is not None
+        made.append((apart, apart.lexing))
+    parts = {_content(part): part for _, lexing in made for _, part in _parts(lexing)}
+    if len(parts) < 2:
+        return [grammar for grammar, _ in made]
+    joined = _joined([*parts.values()])
+    first = {content: at for content, (at, _) in zip(parts, _parts(joined), strict=True)}
+    out = []
+    for grammar, lexing in made:
+        named: dict[Hashable, Expr] = {
+            lexing.terminals[at + place].key: Term(joined.terminals[first[_content(part)] + place])
+            for at, part in _parts(lexing)
+            for place in range(len(part.terminals))
+        }
+        out.append(_copied(grammar, joined))
+        _map(out[-1], _named(named))
     return out
+
+
+def _named(terminals: dict[Hashable, Expr]) -> Callable[[Expr], Expr | None]:
+    return lambda expr: terminals.get(_key(expr))
+
+
+def is_apart(lexing: Lexing) -> bool:
+    """Whether nothing is ignored where something else may begin."""
+    return bool(lexing.of) or lexing.quote is not None
+
+
+def _parts(lexing: Lexing) -> list[tuple[int, Lexing]]:
+    """The lexers that one is of, each with the position of its first terminal."""
+    parts = lexing.of or (lexing,)
+    sizes = [len(part.terminals) for part in parts]
+    return list(zip(accumulate(sizes, initial=0), parts, strict=False))
+
+
+def _content(lexing: Lexing) -> Hashable:
+    """What tells a lexer from others."""
+    keys = tuple([terminal.key for terminal in lexing.terminals])
+    lines = lexing.newline, lexing.line_break, lexing.columns, lexing.quote
+    return keys, lexing.ignored, lexing.refused, lexing.early, lines
+
+
+def _joined(parts: list[Lexing]) -> Lexing:
+    """The terminals of some lexers, one behind the other."""
+    lines = [part for part in parts if part.newline is not None]
+    if len(lines) > 1:
+        raise Inexact("both have blocks by indentation")
+    joined = Lexing((), placed=True, of=tuple(parts))
+    for number, part in enumerate(parts):
+        first = len(joined.terminals)
+
+        def moved(places: Iterable[int], first: int = first) -> tuple[int, ...]:
+            return tuple([first + place for place in places])
+
+        joined = replace(
+            joined,
+            terminals=(
+                *joined.terminals,
+                *[Lexeme((number, terminal.key), terminal.regular) for terminal in part.terminals],
+            ),
+            ignored=joined.ignored + moved(part.ignored),
+            refused=(*joined.refused, *[(first + owner, language) for owner, language in part.refused]),
+            names=joined.names + (part.names or ("a terminal",) * len(part.terminals)),
+            early=joined.early + moved(part.early),
+        )
+        if part.newline is not None:
+            [newline] = moved([part.newline])
+            [line_break] = moved([part.line_break]) if part.line_break is not None else [None]
+            [quote] = moved([part.quote]) if part.quote is not None else [None]
+            joined = replace(
+                joined,
+                newline=newline,
+                line_break=line_break,
+                quote=quote,
+                columns=part.columns,
+                lines=part.lines,
+            )
+    return joined
 
 
 class Variants:
@@ -141,6 +331,8 @@ class Variants:
                     if of == rank
                 ]
             ),
+            placed=False,
+            quote=None,
             names=(*[given.names[rank] for rank, _ in ranked], given.names[-1]) if given.names else (),
             early=tuple([position for position, (rank, _) in enumerate(ranked) if rank in given.early]),
         )

@@ -215,7 +215,8 @@ class _Places:
 def include(out: Rules | Grammar, first: int, grammar: Grammar) -> None:
     """Add the rules of a grammar, from number ``first`` on, with what is said of them."""
     for body, name in zip(grammar.rules, grammar.names, strict=True):
-        out.add(name, FAIL if body is None else moved(body, lambda rule: first + rule))
+        given = FAIL if body is None else body
+        out.add(name, moved(given, lambda rule: first + rule) if first else given)
     out.captures |= {first + rule: given for rule, given in grammar.captures.items()}
     out.helpers |= {first + rule for rule in grammar.helpers}
 

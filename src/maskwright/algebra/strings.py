@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maskwright.algebra.lexers import CLOSING_QUOTE, explicit, has_no_text
+from maskwright.algebra.lexers import has_no_text, is_apart, placed
 from maskwright.algebra.rules import Rules
 from maskwright.algebra.written import text_of, written
 from maskwright.base.deadline import check_time
@@ -14,8 +14,10 @@ from maskwright.ir.grammar import (
     Expr,
     Grammar,
     Import,
+    Indented,
     Keyset,
     Lexeme,
+    Lexing,
     Ref,
     Seq,
     Spelling,
@@ -25,6 +27,8 @@ from maskwright.ir.grammar import (
     Words,
 )
 from maskwright.limits import Limits
+from maskwright.regular.automata import Columns
+from maskwright.regular.columns import column_automaton
 from maskwright.regular.expressions import Lit
 
 
@@ -39,13 +43,15 @@ def in_string(grammar: Grammar, spelling: Spelling, limits: Limits) -> Grammar:
 
 class _Writing:
     def __init__(self, grammar: Grammar, spelling: Spelling, limits: Limits) -> None:
-        self.given = explicit(grammar)
+        self.given = placed(grammar)
+        self.limits = limits
         self.rules = Rules(self.given, limits)
         self.spelling = spelling
         self.out = Grammar()
         self.numbers: dict[int, int] = {}
         self.work: list[int] = []
         self.lexemes: dict[object, Lexeme] = {}
+        self.exprs: dict[int, Expr] = {}
         lexing = self.given.lexing
         self.terminals = {} if lexing is None else {each.key: each for each in lexing.terminals}
 
@@ -54,17 +60,46 @@ class _Writing:
         while self.work:
             check_time()
             rule = self.work.pop()
-            self.out.rules[self.numbers[rule]] = self.expr(self.rules.plain(rule))
-        quote = Term(Lexeme("opening quote", Lit('"')))
-        self.out.start = self.out.add("string", Seq((quote, Ref(text), CLOSING_QUOTE)))
+            body = self.rules.bodies[rule]
+            self.out.rules[self.numbers[rule]] = (
+                Indented(self.rule(body.rule))
+                if isinstance(body, Indented)
+                else self.expr(self.rules.plain(rule))
+            )
+        quote = Lexeme("quote", Lit('"'))
+        # Of a lexer it is a terminal: what is ignored inside is ignored behind no other one.
+        self.out.start = self.out.add("string", Seq((Term(quote), Ref(text), Term(quote))))
         lexing = self.given.lexing
         if lexing is not None:
-            self.out.lexing = replace(
-                lexing,
-                terminals=tuple([self.lexeme(each) for each in lexing.terminals]),
-                refused=tuple([(at, written(each, self.spelling)) for at, each in lexing.refused]),
-            )
+            self.out.lexing = self.lexing(lexing)
+            if not is_apart(lexing):
+                self.out.lexing = replace(
+                    self.out.lexing,
+                    terminals=(*self.out.lexing.terminals, quote),
+                    names=(*lexing.names, "a quote"),
+                    quote=len(lexing.terminals),
+                )
         return self.out
+
+    def lexing(self, given: Lexing) -> Lexing:
+        """A lexer of what is written."""
+        terminals = tuple([self.lexeme(each) for each in given.terminals])
+        refused = tuple([(owner, written(each, self.spelling)) for owner, each in given.refused])
+        lines = given.lines
+        if given.newline is not None:
+            known = lines or column_automaton(
+                given.terminals[given.newline].regular, given.columns, self.limits
+            )
+            edges = [(state, written(label, self.spelling), target) for state, label, target in known.edges]
+            lines = Columns(edges, known.accepts)
+        parts, first = [], 0
+        for part in given.of:
+            behind = first + len(part.terminals)
+            its = tuple([(owner - first, each) for owner, each in refused if first <= owner < behind])
+            part_lines = None if part.newline is None else lines
+            parts.append(replace(part, terminals=terminals[first:behind], refused=its, lines=part_lines))
+            first = behind
+        return replace(given, terminals=terminals, refused=refused, lines=lines, of=tuple(parts))
 
     def rule(self, rule: int) -> int:
         if rule not in self.numbers:
@@ -75,6 +110,13 @@ class _Writing:
         return self.numbers[rule]
 
     def expr(self, expr: Expr) -> Expr:
+        # What is ignored is one object wherever it stands.
+        found = self.exprs.get(id(expr))
+        if found is None:
+            found = self.exprs[id(expr)] = self.made(expr)
+        return found
+
+    def made(self, expr: Expr) -> Expr:
         if isinstance(expr, Ref):
             return Ref(self.rule(expr.rule))
         if isinstance(expr, Import):

@@ -6,9 +6,13 @@ intersection, needs the language of its spellings: each character is replaced by
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from maskwright.algebra.inexact import Inexact
 from maskwright.base.deadline import check_time
 from maskwright.ir.grammar import Keyset, Lexeme, Spelling, Tokens, Words
+from maskwright.limits import DEFAULT_LIMITS
+from maskwright.regular.determinize import minimal_dfa
 from maskwright.regular.expressions import (
     ANY_CHAR,
     Alt,
@@ -36,6 +40,7 @@ _PRINTED_UNITS: Ranges = (
     (0x00, 0x07), (0x0B, 0x0B), (0x0E, 0x1F), (0x26, 0x26), (0x3C, 0x3C), (0x3E, 0x3E), (0x7F, 0x10FFFF),
 )  # fmt: skip
 _QUOTE = Lit('"')
+_FEW = 4
 
 
 def text_of(lexeme: Lexeme | Keyset | Words | Tokens) -> Regular:
@@ -101,7 +106,9 @@ def _characters(ranges: Ranges, spelling: Spelling) -> Regular:
     for low, high in units:
         if high > 0xFFFF:
             escapes.append(_pairs(max(low, 0x10000) - 0x10000, high - 0x10000))
-    return alt(chars(*intersect_ranges(ranges, _UNESCAPED)), cat(Lit("\\"), alt(*escapes)))
+    found = alt(chars(*intersect_ranges(ranges, _UNESCAPED)), cat(Lit("\\"), alt(*escapes)))
+    # A class such as all letters has hundreds of ranges, whose digits mostly go on alike.
+    return minimal_dfa(found, DEFAULT_LIMITS).to_regular() if len(units) > _FEW else found
 
 
 def _has(ranges: Ranges, code: int) -> bool:
@@ -147,6 +154,7 @@ def _hex(low: int, high: int, digits: int) -> Regular:
     return alt(*parts)
 
 
+@lru_cache(256)
 def _digits(low: int, high: int) -> Regular:
     letters = "".join(f"{digit:x}{digit:X}" for digit in range(low, high + 1))
     return chars(*[(ord(letter), ord(letter)) for letter in letters])

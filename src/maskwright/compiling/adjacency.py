@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 from maskwright.base.deadline import check_time
+from maskwright.errors import GrammarError
 
 _MANY_ITEMS = 16
 # Of the shipped grammars that stay below it, Python has 2 184, HTML 1 396.  Those that do not would pay a second for nothing.
@@ -21,7 +24,7 @@ _MANY_STATES = 5_000
 class Places:
     """The places in the rules of a grammar: what leads from each one to which others.
 
-    Terminals of the lexer are numbers from 0; any negative number is a lexeme that is none.
+    Terminals of the lexer are numbers from 0; any negative number is a lexeme that is none: -1 stands for several, any other for one.
     """
 
     terms: list[list[tuple[int, int]]] = field(default_factory=list)  # (terminal, next place)
@@ -93,7 +96,20 @@ class Adjacency:
             return [(i if i < terminals else -1, each) for i, each in enumerate(follow) if each]
         return found
 
-    def _sets(self, places: Places) -> list[tuple[int, int]] | None:
+    def apart(self, parts: list[int]) -> bool:
+        """Whether no parser state waits for terminals of two parts; ``parts``: by terminal, which one it is of.
+
+        As in ``contexts``, but terminals of one part are not told apart, and lexemes that are no terminals are.
+        """
+        flat = _flat(self.places)
+        for place, terms in enumerate(flat.terms):
+            flat.terms[place] = [(parts[each] if each >= 0 else each, target) for each, target in terms]
+            flat.ignored[place] = [parts[each] for each in flat.ignored[place]]
+        found = self._sets(flat, lexemes=True)
+        return found is not None and all(waits.bit_count() < 2 for _, waits in found)
+
+    def _sets(self, places: Places, lexemes: bool = False) -> list[tuple[int, int]] | None:
+        """``lexemes``: those that are no terminals are told apart."""
         closures = _closures(places)
         known: dict[int, tuple[dict[int, int], int]] = {}
 
@@ -104,7 +120,8 @@ class Adjacency:
                 waits = 0
                 for at in members(closures[place]):
                     for terminal, target in places.terms[at]:
-                        behind[max(terminal, -1)] = behind.get(max(terminal, -1), 0) | 1 << target
+                        read = terminal if lexemes else max(terminal, -1)
+                        behind[read] = behind.get(read, 0) | 1 << target
                     waits |= places.awaited(at)
                 known[place] = behind, waits
             return known[place]
@@ -121,6 +138,10 @@ class Adjacency:
                 waits |= awaited
                 for terminal, targets in more.items():
                     behind[terminal] = behind.get(terminal, 0) | targets
+            if -1 in behind:
+                # Any lexeme that is no terminal may be one of these.
+                others = [read for read in behind if read < 0]
+                behind[-1] = reduce(or_, [behind.pop(read) for read in others])
             found[last, waits] = None
             new = [pair for pair in behind.items() if pair not in seen]
             seen.update(new)
@@ -236,6 +257,15 @@ class Adjacency:
             place, _ = work.popitem()
             if look(place):
                 work.update(dict.fromkeys(users[place]))
+
+
+def check_apart(adjacency: Adjacency | None, parts: list[int]) -> None:
+    """Raises ``GrammarError`` where terminals of two grammars may be waited for at one place (``Adjacency.apart``)."""
+    if adjacency is None or not adjacency.apart(parts):
+        raise GrammarError(
+            "grammars with a lexer must be told apart by what comes before them, as their terminals must not compete: let each "
+            "begin behind a text of its own, or use lexer='dynamic'"
+        )
 
 
 def _flat(places: Places) -> Places:

@@ -8,13 +8,12 @@ Counted repetitions and records are handed over as definitions with a register.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import cython
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
-from maskwright.base.deadline import check_time, in_time, let_go, seconds_left
-from maskwright.compiling.adjacency import Adjacency, Places
+from maskwright.base.deadline import check_time, in_time, let_go
+from maskwright.compiling.adjacency import Adjacency, Places, check_apart
 from maskwright.compiling.captures import CaptureReader
 from maskwright.compiling.factoring import PlainState, factor
 from maskwright.compiling.key_sorts import allowed_together
@@ -24,6 +23,7 @@ from maskwright.compiling.lexeme_automata import (
     tagged_automaton,
     words_automaton,
 )
+from maskwright.compiling.lexer_automaton import add_lexer, lexer_automaton
 from maskwright.compiling.token_sets import token_ids
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.ir.grammar import (
@@ -52,10 +52,7 @@ from maskwright.ir.grammar import (
 )
 from maskwright.ir.nullable import nullable_rules
 from maskwright.limits import MAX_COUNT, Limits
-from maskwright.regular.automata import Nfa, build_lexer
-from maskwright.regular.columns import column_automaton
-from maskwright.regular.merging import merge_states
-from maskwright.regular.refusals import refusals
+from maskwright.regular.automata import Nfa
 
 PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 NO_TAG = -1
@@ -80,6 +77,8 @@ class _Lowering:
     ranks: dict[Hashable, int]
     shared: dict[int, tuple[int, int, bool]]
     """By the id of a body."""
+    lexed: tuple[tuple[int, ...] | None, tuple[Nfa, list[int], list[tuple[int, int, list[int]]]]] | None
+    """The automaton of the lexer, and the sets of terminals for which it was made."""
 
     def __init__(
         self, grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
@@ -103,6 +102,7 @@ class _Lowering:
             {} if lexing is None else {t.key: rank for rank, t in enumerate(in_time(lexing.terminals))}
         )
         self.shared = {}
+        self.lexed = None
 
     @cython.cfunc
     def rule(self, index: int, body: Body) -> tuple[int, int, bool]:
@@ -224,6 +224,8 @@ class _Lowering:
         count = len(lexing.terminals)
         handle = None if lexing.placed else self.lexer_for(lexing, None, ())
         adjacency = None if handle is not None and handle.clashes == [] else self.adjacency(rules)
+        if lexing.of:
+            check_apart(adjacency, [number for number, part in enumerate(lexing.of) for _ in part.terminals])
         if adjacency is None:
             return self.lexer_for(lexing, None, ()) if handle is None else handle
         # What comes behind a line break between brackets could have come in its place.
@@ -257,25 +259,14 @@ class _Lowering:
         )  # fmt: skip
         handle = self.engine.get_automaton(key)
         if handle is None:
-            terminals = [t.regular for t in lexing.terminals]
-            lines = None
-            if lexing.newline is not None:
-                lines = newline, column_automaton(terminals[newline], lexing.columns, self.limits)
-            everywhere = sum(1 << terminal for terminal in set(lexing.ignored))
-            together = None if follow is None else [some | everywhere for some in follow]
-            width = (len(terminals) + 7) // 8
-            refused = refusals(terminals, lexing.refused, together, self.limits)
-            built = build_lexer(terminals, refused, lines, self.limits)
-            _check_alive(built[0], lexing)
-            nfa, starts = merge_states(*built, len(terminals))
-            guarded = [each for each in refused if each.unless]
-            guards = [
-                (start, each.owner, list(each.unless))
-                for start, each in zip(starts[len(terminals) :], guarded, strict=True)
-            ]
+            width = (len(lexing.terminals) + 7) // 8
+            # What can be avoided is asked of the one that was made before.
+            if self.lexed is None or self.lexed[0] != pairs:
+                self.lexed = pairs, lexer_automaton(lexing, follow, self.limits)
+            nfa, starts, guards = self.lexed[1]
             content = (
                 nfa.n_states,
-                starts[: len(terminals)],
+                starts,
                 nfa.sets,
                 nfa.edges.tobytes(),
                 nfa.epsilons,
@@ -288,6 +279,7 @@ class _Lowering:
                 newline,
                 -1 if lexing.line_break is None else lexing.line_break,
                 lexing.columns,
+                -1 if lexing.quote is None else lexing.quote,
                 list(lexing.early),
                 lexing.placed,
                 list(after),
@@ -304,7 +296,8 @@ class _Lowering:
         placed = lexing.ignored if lexing is not None and lexing.placed else ()
         for state in self.plain:
             place = places.add(state.final)
-            terms = [(-1 - term, behind) for term, behind, _ in state.terms]
+            # Of other lexemes, each has a number of its own, from -2 on.
+            terms = [(-1 - term if term < 0 else -2 - term, behind) for term, behind, _ in state.terms]
             # One that is ignored leads nowhere.
             places.terms[place] = [term for term in terms if term[0] not in placed]
             places.ignored[place] = [terminal for terminal, _ in terms if terminal in placed]
@@ -459,23 +452,6 @@ def link(tables: Tables, limits: Limits) -> CompiledCore:
     return core
 
 
-def add_lexer(engine: Engine, key: Hashable, content: tuple[Any, ...], limits: Limits) -> AutomatonHandle:
-    """The engine's lexer, made within what is left of the time."""
-    try:
-        return engine.add_lexer(
-            key,
-            *content,
-            max_lexer_states=limits.max_lexer_states,
-            max_bytes=limits.max_bytes,
-            max_seconds=seconds_left(),
-        )
-    except LimitError as error:
-        if error.limit == "max_seconds":
-            # That of the whole source is what was reached.
-            check_time()
-        raise
-
-
 def lower_to_tables(
     grammar: Grammar,
     engine: Engine,
@@ -570,15 +546,6 @@ def capture_reader(
         limits.max_seconds,
         imports,
     )
-
-
-def _check_alive(nfa: Nfa, lexing: Lexing) -> None:
-    """The engine's lexers rely on a text for each terminal."""
-    matched = {tag for _, tag in nfa.accepts}
-    for position in range(len(lexing.terminals)):
-        if position not in matched:
-            name = lexing.names[position] if lexing.names else position
-            raise GrammarError(f"terminal {name} matches nothing")
 
 
 def _clash_message(lexer: AutomatonHandle) -> str:

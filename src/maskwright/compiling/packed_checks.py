@@ -126,8 +126,8 @@ def _check_nfa(kind: str, content: Sequence[Any], data: bytes) -> None:
 
 def _check_lexer(starts: list[int], states: int, content: Sequence[Any], behind: bytes) -> int:
     """How many tags its automaton may accept with.  ``behind``: which terminals may follow, a row of bits for each set."""
-    ignored, follow, avoided, names, newline, line_break, columns, early, placed, *rest = content
-    after, beside, guards = rest
+    ignored, follow, avoided, names, newline, line_break, columns, quote, *rest = content
+    early, placed, after, beside, guards = rest
     count = len(starts)
     need(count > 0, "terminals")
     _within(starts, 0, states, "terminals")
@@ -153,7 +153,7 @@ def _check_lexer(starts: list[int], states: int, content: Sequence[Any], behind:
     for beside_them in unless:
         _within(beside_them, 0, count, "what is refused")
     need(all(type(name) is str for name in names), "names")
-    _within([newline, line_break], -1, count, "the newline")
+    _within([newline, line_break, quote], -1, count, "the newline")
     _within([columns], 0, _MAX_COLUMNS, "columns")
     return count + 1 + int(columns)
 

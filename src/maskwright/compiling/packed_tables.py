@@ -18,7 +18,8 @@ from typing import Any
 from maskwright._core import AutomatonHandle, Engine, Tables, automaton_content, tables_content
 from maskwright.base.deadline import check_time, in_time
 from maskwright.compiling.captures.plain import from_plain, plain_tokens, to_plain, tokens_of
-from maskwright.compiling.lowering import add_lexer, capture_reader
+from maskwright.compiling.lexer_automaton import add_lexer
+from maskwright.compiling.lowering import capture_reader
 from maskwright.compiling.packed_checks import check_automaton, check_tables, need, wrong
 from maskwright.compiling.token_sets import token_ids
 from maskwright.errors import MaskwrightError, no_recursion

@@ -88,6 +88,8 @@ cdef class Lexing:
     cdef readonly object newline, line_break, columns
     cdef readonly tuple early
     cdef readonly bint placed
+    cdef readonly object lines, quote
+    cdef readonly tuple of
 
 @cython.no_gc
 cdef class Capture:

@@ -24,6 +24,7 @@ from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from maskwright.base.deadline import check_time, in_time, let_go
+from maskwright.regular.automata import Columns
 from maskwright.regular.expressions import Regular
 
 Spelling: TypeAlias = Literal["utf8", "quoted", "printed"]
@@ -355,6 +356,13 @@ class Lexing:
     placed: bool = False
     """Ignored terminals are in A only where the grammar accepts one: where a rule refers to it, and before no other
     terminal.  Reading one changes nothing in what the grammar accepts."""
+    lines: Columns | None = None
+    """The newline by the columns that it tells, where its characters do not say so themselves (inside a JSON string)."""
+    quote: int | None = None
+    """With ``newline``: the terminal (a position) around the lines.  A line begins behind it, and it may stand in any column, as
+    the end of a text may."""
+    of: tuple[Lexing, ...] = ()
+    """The lexers of several grammars in one, whose terminals stand one behind the other: no place may wait for terminals of two.  None: it is of one grammar."""
 
 
 @dataclass(frozen=True)

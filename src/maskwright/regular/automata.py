@@ -92,7 +92,7 @@ def build_lexer(
             builder.new_state()
         builder.epsilons.append((starts[position], first, PLAIN, 0))
         for source, label, target in columns.edges:
-            builder.leaf(label, first + source, first + target)
+            builder.place(label, first + source, first + target)
         none = len(terminals)
         for state, column in columns.accepts:
             accepts.append((first + state, position if column == 0 else none + (column or 0)))

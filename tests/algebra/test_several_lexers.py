@@ -1,0 +1,288 @@
+"""Expressions of several grammars with a lexer, and of grammars with modes and blocks inside JSON strings."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import random
+from collections.abc import Callable
+
+import pytest
+
+import maskwright as mw
+from maskwright.algebra import lexers
+from maskwright.compiling import adjacency
+from maskwright.errors import GrammarError
+from tests.algebra.test_algebra import SEVERAL, VOCABULARY, Case, accepts, has
+
+NAMES = mw.Lark('start: NAME+ "if"\nNAME: /[if]+/\n%ignore " "')
+LIST = mw.Lark('start: "if" ("," "if")*\nCOMMENT: /f+/\n%ignore COMMENT')
+SIGNS = mw.Lark('start: ("+" | "=" | "+=")+\n%ignore "i"')
+MODES = mw.Lark(
+    'start: "(" text ")"\ntext[mode=inside]: CHAR*\n%ignore " "\n%mode inside\nCHAR: /[fi ]/\n%ignore "="'
+)
+BLOCKS = mw.Lark(
+    'start: (NAME _NEWLINE | "i" _NEWLINE _INDENT start _DEDENT)+\nNAME: "f"\n_NEWLINE: /(\\n *)+/\n'
+    '%declare _INDENT _DEDENT\n%ignore " "'
+)
+BRACKETS = mw.Lark('start: "(" start ")" | "x"', lexer="dynamic")
+Judge = Callable[[str], bool]
+
+
+def held(source: object, text: str) -> bool:
+    """Whether a text is a JSON string, as printers write it, that holds one of a source."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(value, str) and text == json.dumps(value) and has(source, value)
+
+
+def behind(prefix: str, judge: Judge, end: str = "") -> Judge:
+    return lambda t: (
+        t.startswith(prefix)
+        and t.endswith(end)
+        and len(t) >= len(prefix + end)
+        and judge(t[len(prefix) : len(t) - len(end)])
+    )
+
+
+def in_rows(*judges: Judge) -> Judge:
+    """Texts that can be cut into one for each judge."""
+    if len(judges) == 1:
+        return judges[0]
+    rest = in_rows(*judges[1:])
+    return lambda t: any(judges[0](t[:i]) and rest(t[i:]) for i in range(len(t) + 1))
+
+
+def of(source: object) -> Judge:
+    return lambda t: has(source, t)
+
+
+def string(source: object) -> Judge:
+    return lambda t: held(source, t)
+
+
+R, J = mw.Regex, mw.JsonString
+CASES = {
+    "behind texts of their own": Case(
+        R("a") + NAMES | R("b") + LIST | R("i"),
+        lambda t: behind("a", of(NAMES))(t) or behind("b", of(LIST))(t) or t == "i",
+        "abif ,",
+        6,
+    ),
+    "behind texts that begin alike": Case(
+        R("i") + NAMES | R("if") + LIST,
+        lambda t: behind("i", of(NAMES))(t) or behind("if", of(LIST))(t),
+        "if, ",
+        7,
+    ),
+    "in a row": Case(
+        J(NAMES) + R(",") + J(SIGNS) + R(";") + LIST,
+        in_rows(string(NAMES), lambda t: t == ",", string(SIGNS), lambda t: t == ";", of(LIST)),
+        ('"', "if", "f", " ", ",", "+", ";"),
+        12,
+    ),
+    "one of them twice": Case(
+        R("a") + J(NAMES) | R("b") + J(SIGNS) | R("c") + J(NAMES) + R("c"),
+        lambda t: behind("a", string(NAMES))(t) or behind("b", string(SIGNS))(t) or behind("c", string(NAMES), "c")(t),
+        ("a", "b", "c", '"', "i", "f", " ", "+="),
+        6,
+    ),
+    "again and again": Case(
+        (R("a") + J(NAMES) | R("b") + J(SIGNS)) * (1, 2),
+        lambda t: (
+            (one := lambda s: behind("a", string(NAMES))(s) or behind("b", string(SIGNS))(s))(t) or in_rows(one, one)(t)
+        ),
+        ("a", "b", '"', "if", " ", "+="),
+        8,
+    ),
+    "inside one string": Case(
+        J(R("a") + J(NAMES) | R("b") + J(SIGNS)),
+        lambda t: held_by(t, lambda s: behind("a", string(NAMES))(s) or behind("b", string(SIGNS))(s)),
+        ('"', '\\"', "a", "b", "if", " ", "+"),
+        7,
+    ),
+    "modes in a string": Case(J(MODES), string(MODES), ('"', "(", ")", "f", "i", " ", "="), 7),
+    "modes and others": Case(
+        J(MODES) + R(",") + J(SIGNS) | J(SIGNS) * 0,
+        lambda t: in_rows(string(MODES), lambda s: s == ",", string(SIGNS))(t) or t == "",
+        ('"', "(", ")", "f", "=", ",", "+"),
+        8,
+    ),
+    "blocks in a string": Case(J(BLOCKS), string(BLOCKS), ('"', "f", "i", "\\n", " "), 9),
+    "blocks in a string in a string": Case(
+        J(J(BLOCKS)), lambda t: held_by(t, string(BLOCKS)), ('"', '\\"', "f", "i", "\\\\n", " "), 9
+    ),
+    "blocks and others": Case(
+        R("a") + J(BLOCKS) + R(";") | R("b") + J(NAMES),
+        lambda t: behind("a", string(BLOCKS), ";")(t) or behind("b", string(NAMES))(t),
+        ("a", "b", ";", '"', "f", "i", "\\n", " "),
+        8,
+    ),
+}  # fmt: skip
+
+
+def held_by(text: str, judge: Judge) -> bool:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(value, str) and text == json.dumps(value) and judge(value)
+
+
+def texts_of(case: Case) -> list[str]:
+    found = {
+        "".join(parts) for n in range(case.most + 1) for parts in itertools.product(case.alphabet, repeat=n)
+    }
+    return sorted(found)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_text_is_accepted_exactly_if_the_expression_has_it(name: str) -> None:
+    case = CASES[name]
+    assert_same(mw.compile(case.source, VOCABULARY), case)
+
+
+def assert_same(compiled: mw.CompiledGrammar, case: Case) -> None:
+    """Texts that no beginning of a text of the expression leads to are not gone through one by one."""
+    texts = {""}
+    found, wanted = 0, 0
+    for _ in range(case.most):
+        texts = {
+            text + part
+            for text in texts
+            if compiled.matcher().accept_bytes(text.encode())
+            for part in case.alphabet
+        }
+        for text in texts:
+            assert accepts(compiled, text) == case.oracle(text), text
+            found += case.oracle(text)
+    for text in random.Random(case.most).choices(texts_of(smaller(case)), k=3_000):
+        assert accepts(compiled, text) == case.oracle(text), text
+        wanted += case.oracle(text)
+    assert found
+
+
+def smaller(case: Case) -> Case:
+    return Case(case.source, case.oracle, case.alphabet, min(case.most, 5))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_masks_lead_to_texts_of_the_expression(name: str) -> None:
+    case, rng = CASES[name], random.Random(name)
+    compiled = mw.compile(case.source, SEVERAL)
+    mask = mw.allocate_token_bitmask(1, SEVERAL.vocab_size)
+    for _ in range(20):
+        matcher, written = compiled.matcher(), b""
+        for _ in range(16):
+            matcher.fill_next_token_bitmask(mask)
+            allowed = [i for i in range(SEVERAL.vocab_size) if mask[0, i >> 5] >> (i & 31) & 1]
+            assert (256 in allowed) == judged(case, written)
+            more = [token for token in allowed if token != 256]
+            for token in rng.sample(more, min(len(more), 6)):
+                fork = matcher.fork()
+                assert fork.accept_token(token)
+                rest = b"".join(SEVERAL.tokens[each] for each in fork.shortest_completion())
+                assert case.oracle((written + SEVERAL.tokens[token] + rest).decode())
+            if not more:
+                break
+            token = rng.choice(more)
+            assert matcher.accept_token(token)
+            written += SEVERAL.tokens[token]
+
+
+def judged(case: Case, written: bytes) -> bool:
+    try:
+        return case.oracle(written.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+REFUSED = {
+    "at one place": NAMES | LIST,
+    "behind one text": R("a") + NAMES | R("a") + LIST,
+    "behind one of several texts": (R("a") | NAMES * 0) + NAMES | LIST,
+    "in strings at one place": J(NAMES) | J(LIST),
+    "behind an item of a list": (BRACKETS + J(NAMES)) | (BRACKETS + J(LIST)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_terminals_of_two_grammars_must_not_compete(name: str) -> None:
+    with pytest.raises(GrammarError, match="told apart by what comes before"):
+        mw.compile(REFUSED[name], VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (R("a") | MODES, "depends on the mode.*JsonString"),
+        (J(MODES) & mw.Contains(["if"]), "depends on the mode of its lexer; for sampling"),
+        (R("a") + BLOCKS, "column in which their lines begin.*JsonString"),
+        (R("a") + J(BLOCKS) | R("b") + J(mw.Lark(BLOCKS.text.replace('"f"', '"g"'))), "both have blocks"),
+        ((R("a") + NAMES | R("b") + LIST) & mw.Contains(["f"]), "different lexers"),
+        ((R("a") + NAMES | R("b") + J(LIST)) + R("c"), "longest match would read on"),
+        (R("b") + LIST | mw.Lark('start: a\na[capture="q"]: /[a-z]+/'), "captures are not read"),
+    ],
+)
+def test_what_has_no_exact_meaning_says_why(source: mw.Source, message: str) -> None:
+    with pytest.raises(GrammarError, match=message):
+        mw.compile(source, VOCABULARY)
+
+
+def test_wrong_variants_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without the check, terminals compete.
+    case = Case(NAMES | SIGNS, lambda t: has(NAMES, t) or has(SIGNS, t), "if +=", 5)
+    with pytest.raises(GrammarError):
+        mw.compile(case.source, VOCABULARY)
+    with monkeypatch.context() as patch:
+        patch.setattr(adjacency.Adjacency, "apart", lambda self, parts: True)
+        with pytest.raises(AssertionError):
+            assert_same(mw.compile(mw.Choice(["q"]) | NAMES | SIGNS, VOCABULARY), case)
+    # What is ignored in one grammar is ignored in front of another one.
+    case = Case(R("=") | NAMES, lambda t: has(NAMES, t) or t == "=", "if =", 5)
+    assert_same(mw.compile(case.source, VOCABULARY), case)
+    with monkeypatch.context() as patch:
+        patch.setattr(lexers, "explicit", lexers.placed)
+        with pytest.raises(AssertionError):
+            assert_same(mw.compile(R("=") | NAMES | mw.Choice(["="]), VOCABULARY), case)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x = 1\n", "x = 1\n    ", " x = 1\n", "if a:\n  b\n    ", "if a:\n  b\n c\n", "#c", "\n\n  \nx\n", "x\n  # hi\ny\n",
+     "def f(x):\n\treturn 1\n", "x = 'é\\n\"'\n", "(a,\n b\n    )\n    ", "x", "x\n\x0cy\n", 'f"{a + {1: 2}[1]:>{w}} \\n"\n',
+     "if x:\n    if y:\n        z\n    \n    w\n   ", "if x:\n    if y:\n        z\n      w\n"],
+)  # fmt: skip
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_python_in_a_string_is_python(text: str, ascii_only: bool) -> None:
+    source = mw.shipped_grammar("python")
+    compiled = mw.compile(
+        R('[{]"code": ') + J(source) + R("[}]"), VOCABULARY, limits=mw.Limits(max_seconds=60)
+    )
+    written = json.dumps({"code": text}, ensure_ascii=ascii_only)
+    assert accepts(compiled, written) == has(source, text)
+
+
+@pytest.mark.slow
+def test_random_python_in_a_string_is_read_by_ast() -> None:
+    sql, python = mw.shipped_grammar("sql"), mw.shipped_grammar("python")
+    source = R('[{]"sql": ') + J(sql) + R("[}]") | R('[{]"code": ') + J(python) + R("[}]")
+    compiled = mw.compile(source, VOCABULARY, limits=mw.Limits(max_seconds=60))
+    mask = mw.allocate_token_bitmask(1, VOCABULARY.vocab_size)
+    for seed in range(100):
+        rng, matcher, written = random.Random(seed), compiled.matcher(), b'{"code": "'
+        assert matcher.accept_bytes(written)
+        for _ in range(100):
+            matcher.fill_next_token_bitmask(mask)
+            allowed = [i for i in range(256) if mask[0, i >> 5] >> (i & 31) & 1]
+            if not allowed:
+                break
+            usual = [i for i in allowed if i in b"\\n abif:=("]
+            token = rng.choice(usual if usual and rng.random() < 0.3 else allowed)
+            assert matcher.accept_token(token)
+            written += bytes([token])
+        written += b"".join(VOCABULARY.tokens[token] for token in matcher.shortest_completion())
+        ast.parse(json.loads(written)["code"])
