@@ -267,6 +267,7 @@ def test_python_in_a_string_is_python(text: str, ascii_only: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_random_python_in_a_string_is_read_by_ast() -> None:
     sql, python = mw.shipped_grammar("sql"), mw.shipped_grammar("python")
     source = R('[{]"sql": ') + J(sql) + R("[}]") | R('[{]"code": ') + J(python) + R("[}]")

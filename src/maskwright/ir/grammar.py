@@ -323,7 +323,7 @@ class Distinct:
 Body: TypeAlias = Expr | Repeated | Record | Indented | Distinct
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lexing:
     """How a text falls into terminals where a grammar has a lexer: a contextual one, with maximal munch.
 
@@ -379,7 +379,7 @@ class Capture:
     second: bool = False
 
 
-@dataclass(init=False)
+@dataclass(init=False, eq=False)
 class Grammar:
     """Rules by index; ``start`` is the rule that the whole text must match.  Rules that share the same object as their
     body are lowered once.
