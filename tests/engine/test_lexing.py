@@ -15,6 +15,7 @@ from toys import term
 
 import maskwright as mw
 from maskwright._core import Engine, Matcher
+from maskwright.compiling import adjacency, lexer_automaton, lowering
 from maskwright.compiling.lowering import lower
 from maskwright.errors import LimitError, UnsatisfiableError
 from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Lexeme, Lexing, Ref, Repeated, Seq, Term
@@ -295,6 +296,53 @@ def test_rows_that_clash_but_can_be_avoided() -> None:
     line, end = term("a"), term(repeat(B, 1, None), "b+")
     grammar = lexed([Repeated(1, 1, 0, None), Choice((end, Seq((line, end))))], [line, end])
     check(grammar, depth=4)
+
+
+def is_safe(grammar: Grammar, patch: pytest.MonkeyPatch) -> bool:
+    """Whether rows of terminals that clash can be avoided, or none does."""
+    made = []
+
+    def add(*given: Any) -> Any:
+        made.append(lexer_automaton.add_lexer(*given))
+        return made[-1]
+
+    with patch.context() as context:
+        context.setattr(lowering, "add_lexer", add)
+        toys.compile_ir(grammar, VOCABULARY)
+    return not made[-1].clashes
+
+
+def test_what_clashes_where_a_rule_begins_can_be_avoided_by_another_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Behind a line end no "b" can come.  A rule that begins with one does not have to.
+    end, b, a = term(repeat(B, 1, None), "b+"), term("b"), term("a")
+    rules = [Seq((end, Ref(1))), Choice((Ref(2), Ref(3))), Seq((b, a)), Seq((a, Choice((EMPTY, Ref(0)))))]
+    grammar = lexed(rules, [end, b, a])
+    assert is_safe(grammar, monkeypatch)
+    check(grammar, depth=4)
+
+
+def test_a_terminal_that_another_one_always_precedes_can_be_avoided(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, b = term("a"), term(repeat(A, 1, 1), "a again"), term("b")
+    grammar = lexed(
+        [Seq((Choice((Seq((second, b)), Seq((first, b, b)))), Choice((EMPTY, Ref(0)))))], [first, second, b]
+    )
+    assert is_safe(grammar, monkeypatch)
+    check(grammar, depth=4)
+
+
+def test_what_cannot_be_avoided_is_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Behind "a" comes a line end, and behind it no "b" can come.
+    end, b, a, space = term(repeat(B, 1, None), "b+"), term("b"), term("a"), term(" ")
+    grammar = lexed([Choice((Seq((a, end, b)), Seq((space, Choice((EMPTY, Ref(0)))))))], [end, b, a, space])
+    assert not is_safe(grammar, monkeypatch)
+    check(grammar, depth=4)
+    monkeypatch.setattr(adjacency.Adjacency, "avoidable", lambda self, clashes, terminals: True)
+    wrong = lexed([Choice((Seq((space, Choice((EMPTY, Ref(0))))), Seq((a, end, b))))], [end, space, b, a])
+    assert is_safe(wrong, monkeypatch)
+    with pytest.raises((AssertionError, mw.MaskwrightError)):
+        check(wrong, depth=4)
 
 
 def test_nothing_is_left() -> None:

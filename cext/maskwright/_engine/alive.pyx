@@ -22,9 +22,9 @@ from maskwright._engine.shortest_match cimport UNREACHED
 from maskwright._engine.longest_match cimport Lexer, lexer_is_sure, lexer_matched, lexer_of, lookahead_passes
 from maskwright._engine.longest_match_walks cimport lexer_ignores
 from maskwright._engine.program cimport (
-    ACCEPT, cost_add, Costs, Item, LOCAL_PLAIN, LOCAL_RECORD, LOCAL_REPEATED, NO_STATE, ParserState, Program, Return
+    ACCEPT, cost_add, Costs, Item, LOCAL_PLAIN, LOCAL_RECORD, LOCAL_REPEATED, NO_KEY, NO_STATE, ParserState, Program, Return
 )
-from maskwright._engine.stacks cimport lex_in_newline, state_deep, state_from_kernel, state_opens_line
+from maskwright._engine.stacks cimport lex_in_newline, state_deep, state_from_kernel, state_goto, state_opens_line
 from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.values cimport UNKNOWN_TEXT
 from maskwright._engine.core cimport thread_at
@@ -190,7 +190,7 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     cdef Hypothesis each
     cdef ParserState* state
     cdef Lexer* lexer = lexer_of(core.program.lexer)
-    cdef int32_t terminal
+    cdef int32_t terminal, behind = thread.parser
     cdef size_t i, j
     if thread.lex == NULL and core.program.states[thread.parser].complete:
         return True
@@ -212,15 +212,19 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
             return False
         if lex_in_newline(thread.lex) and state_opens_line(core.program, thread.parser):
             return True
-        if not (lexer_matched(thread.lex) and lexer_ignores(thread.lex)):
+        if not lexer_matched(thread.lex) or not (lexer_ignores(thread.lex) or thread.memory == 0):
             return False
-        # Ignored text (a comment, say) that may end here, in front of something that is waited for.
+        # A lexeme that may end here, in front of something that is waited for behind it: a line end or a comment, say.
         each.lookahead = thread.lex
-    state = core.program.states[thread.parser]
+        behind = state_goto(core.program, behind, core.program.lexer, thread.lex.tag, NO_KEY)
+        if behind == NO_STATE:
+            return False
+    state = core.program.states[behind]
     for i in range(state.items.size()):
         for j in range(core.program.locals[state.items[i].local].terminals.size()):
             terminal = core.program.locals[state.items[i].local].terminals[j]
-            if not lexer.ignored[terminal] and lookahead_passes(each.lookahead, lexer.samples.texts[terminal]):
+            if not (lexer.ignored[terminal] or lexer.samples.unread[terminal]) and lookahead_passes(
+                    each.lookahead, lexer.samples.texts[terminal]):
                 return True
     return False
 

@@ -230,7 +230,7 @@ def automaton_content(AutomatonHandle handle not None):
     follow = rows_of_sets(lexer.follow, lexer.first.size()) if not lexer.follow.empty() else None
     return "lexer", (states, list(lexer.first), sets, edges, epsilons, loops, accepts, list(lexer.ignored_ones), follow,
                      tuple(lexer.samples.avoided), handle.names, lexer.newline, lexer.line_break, lexer.columns,
-                     lexer.quote, early, lexer.placed, list(lexer.after) if lexer.placed else [], list(lexer.beside),
+                     lexer.quote, early, lexer.placed, list(lexer.after), list(lexer.beside),
                      [(guard.start, guard.owner, list(guard.unless)) for guard in lexer.guards])
 
 

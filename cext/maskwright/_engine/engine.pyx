@@ -388,19 +388,16 @@ cdef class Engine:
                   int64_t max_lexer_states, int64_t max_bytes, double max_seconds):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.ir.grammar.Lexing``).
 
-        ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
-        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, then
-        those at the start and those behind other lexemes, each set as so many bytes that there is a bit for each terminal, the lowest first;
-        None: not known, which makes some lexers clash that would not.  ``avoided``:
-        those of its ``clashes`` that the grammar can do without at any place.  ``newline``: the terminal that tells columns, or -1,
-        ``line_break``: the one that stands for it between brackets (see
-        ``maskwright.regular.automata.build_lexer``), ``quote``: the one around its lines, or -1.
-        ``early``: terminals of which no text begins another one; as soon as one
-        matches, it is what matches.  ``placed``: ignored terminals begin only where they are waited for; then ``follow`` is any number of
-        sets, ``after`` says behind which terminal each may come (or -1), and ``beside`` has by terminal the ignored ones that are waited for
-        wherever it is.  ``guards``: where in the NFA texts begin that are refused, a terminal where which may come, and terminals beside
-        which they are not.  It is prepared within the limits, or there is a ``LimitError``; ``max_seconds``: 0 is
-        none."""
+        ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the terminal as tag, or with their number what
+        is a match of no terminal. ``follow``: sets of terminals of which each parser state waits for a part, each as so many bytes that
+        there is a bit for each terminal, the lowest first; ``after``: behind which terminal each may come (-1: the start, other lexemes).
+        None: not known, which makes some lexers clash that would not. ``avoided``: those of its ``clashes`` that the grammar can do
+        without at any place. ``newline``: the terminal that tells columns, or -1, ``line_break``: the one that stands for it between
+        brackets (see ``maskwright.regular.automata.build_lexer``), ``quote``: the one around its lines, or -1. ``early``: terminals of
+        which no text begins another one; as soon as one matches, it is what matches. ``placed``: ignored terminals begin only where they
+        are waited for; then ``beside`` has by terminal the ignored ones that are waited for wherever it is. ``guards``: where in the NFA
+        texts begin that are refused, a terminal where which may come, and terminals beside which they are not. It is prepared within the
+        limits, or there is a ``LimitError``; ``max_seconds``: 0 is none."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         cdef Lexer* lexer = new Lexer()
@@ -429,7 +426,7 @@ cdef class Engine:
             lexer.ignored[<int32_t>i] = 1
         if follow is not None:
             lexer.follow = terminal_sets(follow, len(starts))
-            lexer.after = after if placed else [*range(len(starts)), -1, -1]
+            lexer.after = after
         lexer.samples.avoided = avoided
         lexer.placed = placed
         lexer.beside = beside

@@ -33,6 +33,7 @@ cdef cppclass LexerSamples:
     vector[pair[int32_t, int32_t]] clashes     # terminals whose samples in a row are not read as what they are
                                                # (the second NO_TAG: the first alone is not); none when safe
     vector[pair[int32_t, int32_t]] avoided     # such that need not occur
+    vector[char] unread            # by terminal: another one may come in place of its sample, where the grammar can do without it
     vector[char] clean             # by terminal: it is in no clash as the first one, not even in one that is avoided
 
 cdef cppclass LexerMasks:
@@ -57,7 +58,7 @@ cdef cppclass Lexer:
     vector[char] ignored           # by tag; the one behind the terminals stands for a match of none
     vector[int32_t] ignored_ones
     cbool placed                   # ignored terminals begin only where they are waited for (Lexing.placed)
-    vector[vector[int32_t]] follow # contexts: terminals that may come behind one, those at the start, and those behind others; none: not known
+    vector[vector[int32_t]] follow # contexts: sets of terminals of which each parser state waits for a part; none: not known
     vector[int32_t] after          # by context: what it is behind, or -1
     vector[vector[int32_t]] beside # by terminal, then: the ignored ones that are waited for wherever it is
     int32_t newline                # terminal that tells columns (stacks.pyx), or -1

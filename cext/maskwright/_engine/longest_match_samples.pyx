@@ -267,6 +267,7 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
     cdef int32_t i, behind
     cdef size_t j
     lexer.samples.clean.assign(lexer.samples.texts.size(), 0)
+    lexer.samples.unread.assign(lexer.samples.texts.size(), 0)
     for i in range(<int32_t>lexer.samples.texts.size()):
         # A line break may be left out.
         if lexer.ignored[i] or i == lexer.line_break:
@@ -276,6 +277,7 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
         lexer.samples.clean[i] = 1
         ended = lexer_read(lexer_along(automaton, contexts, i), lexer.samples.texts[i])
         if not lexer_reads_sample(automaton, contexts, i):
+            lexer.samples.unread[i] = 1
             lexer_clash(lexer, i, NO_TAG)
         elif lexer.placed or not lexer_gap_passes(ended):
             if lexer.follow.empty():

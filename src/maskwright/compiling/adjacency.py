@@ -165,20 +165,32 @@ class Adjacency:
         return [members(each or 0) for each in found]
 
     def avoidable(self, clashes: Iterable[tuple[int, int]], terminals: int) -> bool:
-        """Whether every place can be left, to the end of its rule, without a row that clashes, whatever came before
-        it.  Then every beginning of a sentence goes on to one without any more of them."""
+        """Whether every place that is reached can be left, to the end of its rule, without a row that clashes, whatever came
+        before it.  Then every beginning of a sentence goes on to one without any more of them.
+
+        A place is reached behind a terminal or a call.  Where a rule begins there may be other ways, by what calls it.
+        """
         refused: dict[int, set[int]] = {}
+        never: set[int] = set()
         for last, terminal in clashes:
-            refused.setdefault(last, set()).add(terminal)
+            if terminal < 0:
+                # Another one may always come in its place.
+                never.add(last)
+            else:
+                refused.setdefault(last, set()).add(terminal)
         # One class for each terminal that clashes with something behind it; the last one for all others.
         others = len(refused)
         classes = [others] * terminals
-        bad: list[set[int]] = [*refused.values(), set()]
+        bad = [each | never for each in (*refused.values(), set[int]())]
         for number, last in enumerate(refused):
             classes[last] = number
         exits = self._exits(classes, bad)
         before = self._before(classes, others)
-        return all(exits[place][last] for place, lasts in enumerate(before) for last in members(lasts))
+        places = self.places
+        reached = {places.starts[self.start_rule]}
+        for ways in (*places.terms, *places.calls):
+            reached |= {behind for _, behind in ways}
+        return all(exits[place][last] for place in reached for last in members(before[place]))
 
     def _exits(self, classes: list[int], bad: list[set[int]]) -> list[list[int]]:
         """By place and class that came last before it: what may come last in its rule, without clashing rows."""

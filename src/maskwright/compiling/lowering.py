@@ -229,17 +229,12 @@ class _Lowering:
         if adjacency is None:
             return self.lexer_for(lexing, None, ()) if handle is None else handle
         # What comes behind a line break between brackets could have come in its place.
-        if lexing.placed:
-            contexts = [each for each in adjacency.contexts(count) if each[0] != lexing.line_break]
-            follow, after = [behind for _, behind in contexts], [terminal for terminal, _ in contexts]
-            beside = adjacency.beside(count)
-        else:
-            follow, after, beside = adjacency.follow(count), [], []
-            if lexing.line_break is not None:
-                follow[lexing.line_break] = 0
+        contexts = [each for each in adjacency.contexts(count) if each[0] != lexing.line_break]
+        follow, after = [behind for _, behind in contexts], [terminal for terminal, _ in contexts]
+        beside = adjacency.beside(count) if lexing.placed else []
         handle = self.lexer_for(lexing, follow, (), after, beside)
         clashes = handle.clashes
-        if clashes and all(behind >= 0 for _, behind in clashes) and adjacency.avoidable(clashes, count):
+        if clashes and adjacency.avoidable(clashes, count):
             handle = self.lexer_for(lexing, follow, tuple(clashes), after, beside)
         return handle
 

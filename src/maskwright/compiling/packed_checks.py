@@ -133,7 +133,7 @@ def _check_lexer(starts: list[int], states: int, content: Sequence[Any], behind:
     _within(starts, 0, states, "terminals")
     _within([*ignored, *early], 0, count, "terminals")
     width = (count + 7) // 8
-    rows = 0 if follow is None else len(after) if placed else count + 2
+    rows = 0 if follow is None else len(after)
     need(len(behind) == (follow or 0) == rows * width, "terminals behind others")
     if rows:
         last = np.frombuffer(behind, dtype=np.uint8)[width - 1 :: width]
