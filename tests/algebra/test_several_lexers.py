@@ -104,6 +104,12 @@ CASES = {
         ('"', '\\"', "a", "b", "if", " ", "+"),
         7,
     ),
+    "beside another string in a string": Case(
+        J(J(NAMES) | J(BRACKETS)),
+        lambda t: held_by(t, lambda s: string(NAMES)(s) or string(BRACKETS)(s)),
+        ('"', '\\"', "if", " ", "(", "x", ")"),
+        7,
+    ),
     "modes in a string": Case(J(MODES), string(MODES), ('"', "(", ")", "f", "i", " ", "="), 7),
     "modes and others": Case(
         J(MODES) + R(",") + J(SIGNS) | J(SIGNS) * 0,
