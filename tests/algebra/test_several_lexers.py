@@ -238,6 +238,21 @@ def test_what_has_no_exact_meaning_says_why(source: mw.Source, message: str) -> 
         mw.compile(source, VOCABULARY)
 
 
+PAIR = 'start: key "," value\nkey[capture]: /[a-z]+/\nvalue[capture]: /[0-9]+/\n%ignore " "'
+
+
+@pytest.mark.parametrize("source", [mw.Lark(PAIR), mw.Lark(PAIR, lexer="dynamic")])
+@pytest.mark.parametrize(
+    "begin", [R("!"), mw.Choice(["!", "?"]), R("!") | mw.Choice(["?"]), mw.Optional(R("!!") | R("!"))]
+)
+def test_operands_capture_as_they_do_alone(source: mw.Source, begin: mw.Source) -> None:
+    for whole in (begin + source, mw.Choice(["x"]) | begin + source, mw.Optional(begin + source)):
+        matcher = mw.compile(whole, VOCABULARY).matcher()
+        assert matcher.accept_bytes(b"!ab , 12 ")
+        assert matcher.is_accepting
+        assert matcher.captures() == {"key": b"ab", "value": b"12"}
+
+
 def test_wrong_variants_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     # Without the check, terminals compete.
     case = Case(NAMES | SIGNS, lambda t: has(NAMES, t) or has(SIGNS, t), "if +=", 5)
