@@ -27,6 +27,7 @@ BLOCKS = mw.Lark(
     '%declare _INDENT _DEDENT\n%ignore " "'
 )
 BRACKETS = mw.Lark('start: "(" start ")" | "x"', lexer="dynamic")
+CLOSED = mw.Lark('start: "x" ")"', lexer="dynamic")
 Judge = Callable[[str], bool]
 
 
@@ -76,6 +77,13 @@ CASES = {
         R("i") + NAMES | R("if") + LIST,
         lambda t: behind("i", of(NAMES))(t) or behind("if", of(LIST))(t),
         "if, ",
+        7,
+    ),
+    "behind items of one list": Case(
+        R("a") + BRACKETS + J(NAMES) | R("b") + BRACKETS + J(LIST),
+        lambda t: in_rows(lambda s: s == "a", of(BRACKETS), string(NAMES))(t)
+        or in_rows(lambda s: s == "b", of(BRACKETS), string(LIST))(t),
+        ("a", "b", "(", "x", ")", '"', "if", " ", ","),
         7,
     ),
     "in a row": Case(
@@ -211,6 +219,9 @@ REFUSED = {
     "behind one text": R("a") + NAMES | R("a") + LIST,
     "behind one of several texts": (R("a") | NAMES * 0) + NAMES | LIST,
     "in strings at one place": J(NAMES) | J(LIST),
+    "behind an item of a list, in other sources": (BRACKETS + J(NAMES)) | (R(r"\(") + CLOSED + J(LIST)),
+    "behind an item of a list, and its texts": (BRACKETS + J(NAMES))
+    | (mw.Lark('start: "("', lexer="dynamic") + CLOSED + J(LIST)),
     "behind an item of a list": (BRACKETS + J(NAMES)) | (BRACKETS + J(LIST)),
 }
 
