@@ -12,7 +12,7 @@ import pytest
 
 import maskwright as mw
 from maskwright.algebra import lexers
-from maskwright.compiling import adjacency
+from maskwright.compiling import adjacency, lexer_automaton
 from maskwright.errors import GrammarError
 from tests.algebra.test_algebra import SEVERAL, VOCABULARY, Case, accepts, has
 
@@ -262,6 +262,21 @@ def test_operands_capture_as_they_do_alone(source: mw.Source, begin: mw.Source) 
         assert matcher.accept_bytes(b"!ab , 12 ")
         assert matcher.is_accepting
         assert matcher.captures() == {"key": b"ab", "value": b"12"}
+
+
+def test_what_looks_ahead_is_not_told_apart_by_other_grammars(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their terminals never come beside it: with those that they ignore, Python and JavaScript took more than a minute."""
+    asked, refusals = [], lexer_automaton.refusals
+
+    def told(terminals: object, refused: object, together: list[int], limits: mw.Limits) -> object:
+        asked.append(together)
+        return refusals(terminals, refused, together, limits)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(lexer_automaton, "refusals", told)
+    ahead = mw.Lark('start: (A | B)*\nA: /i(?!f)/\nB: /if+/\n%ignore "="')
+    mw.compile(R("a") + J(ahead) + R(";") | R("b") + J(NAMES), VOCABULARY)
+    assert asked
+    assert all(some < 1 << 4 or not some & 0b111 for together in asked for some in together)
 
 
 def test_wrong_variants_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
