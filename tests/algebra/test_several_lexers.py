@@ -14,6 +14,7 @@ import maskwright as mw
 from maskwright.algebra import lexers
 from maskwright.compiling import adjacency, lexer_automaton
 from maskwright.errors import GrammarError
+from maskwright.regular.refusals import refusals
 from tests.algebra.test_algebra import SEVERAL, VOCABULARY, Case, accepts, has
 
 NAMES = mw.Lark('start: NAME+ "if"\nNAME: /[if]+/\n%ignore " "')
@@ -266,7 +267,7 @@ def test_operands_capture_as_they_do_alone(source: mw.Source, begin: mw.Source) 
 
 def test_what_looks_ahead_is_not_told_apart_by_other_grammars(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their terminals never come beside it: with those that they ignore, Python and JavaScript took more than a minute."""
-    asked, refusals = [], lexer_automaton.refusals
+    asked = []
 
     def told(terminals: object, refused: object, together: list[int], limits: mw.Limits) -> object:
         asked.append(together)
