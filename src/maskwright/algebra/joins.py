@@ -58,6 +58,7 @@ def _together(parts: list[Import], in_a_row: bool = False) -> tuple[Grammar, lis
             out.lexing = grammar.lexing
             begun[parts[number].key] = _included(out, grammar)
     items: list[Expr] = []
+    capturing = any(grammar.captures for grammar in made)
     for part, grammar in zip(parts, made, strict=True):
         body = grammar.rules[grammar.start]
         if part.key in begun:
@@ -65,8 +66,8 @@ def _together(parts: list[Import], in_a_row: bool = False) -> tuple[Grammar, lis
         elif grammar.captures:
             items.append(_with_captures(out, grammar))
         else:
-            # One lexeme is itself: what is read behind it is not what is read behind another one.
-            items.append(body if isinstance(body, Term) else part)
+            # One lexeme is itself: what is read behind it is not what is read behind another one.  Captures are read beside imports alone.
+            items.append(body if isinstance(body, Term) and not capturing else part)
     return out, items
 
 
@@ -74,6 +75,8 @@ def _included(out: Grammar, grammar: Grammar) -> Ref:
     """What a grammar is in another one, to which its rules are added."""
     first = len(out.rules)
     include(out, first, grammar)
+    if grammar.captures and grammar.blank is not None:
+        out.blank = first + grammar.blank
     return Ref(first + grammar.start)
 
 
@@ -86,6 +89,4 @@ def _with_captures(out: Grammar, grammar: Grammar) -> Expr:
         raise Inexact("its captures are not read beside a grammar with a lexer: use lexer='dynamic' for both")
     if grammar.blank is not None and out.blank is not None:
         raise Inexact("both capture parts of texts with ignored text between them")
-    if grammar.blank is not None:
-        out.blank = len(out.rules) + grammar.blank
     return _included(out, grammar)

@@ -69,6 +69,7 @@ def explicit(grammar: Grammar) -> Grammar:
     else:
         _map_terminals(out, lexing, lambda term: skip if _key(term) in ignored else Seq((skip, term)))
     out.helpers.add(out.add("ignored text", Choice((Seq((texts, skip)), EMPTY))))
+    out.blank = skip.rule  # no part of what is captured
     if not lexing.placed:
         out.start = out.add("text", Seq((Ref(grammar.start), skip)))
     return out

@@ -66,13 +66,14 @@ class _Writing:
                 if isinstance(body, Indented)
                 else self.expr(self.rules.plain(rule))
             )
-        quote = Lexeme("quote", Lit('"'))
-        # Of a lexer it is a terminal: what is ignored inside is ignored behind no other one.
-        self.out.start = self.out.add("string", Seq((Term(quote), Ref(text), Term(quote))))
         lexing = self.given.lexing
+        begins = lexing is not None and not is_apart(lexing)
+        # Of a lexer it is a terminal: what is ignored inside is ignored behind no other one, so it is no other string's quote.
+        quote = Lexeme("a lexer's quote" if begins else "quote", Lit('"'))
+        self.out.start = self.out.add("string", Seq((Term(quote), Ref(text), Term(quote))))
         if lexing is not None:
             self.out.lexing = self.lexing(lexing)
-            if not is_apart(lexing):
+            if begins:
                 self.out.lexing = replace(
                     self.out.lexing,
                     terminals=(*self.out.lexing.terminals, quote),

@@ -24,7 +24,8 @@ _MANY_STATES = 5_000
 class Places:
     """The places in the rules of a grammar: what leads from each one to which others.
 
-    Terminals of the lexer are numbers from 0; any negative number is a lexeme that is none: -1 stands for several, any other for one.
+    Terminals of the lexer are numbers from 0; any negative number is a lexeme that is none.  -1 stands for a row of any such lexemes: of an
+    import, say, which is a rule with no more than that.
     """
 
     terms: list[list[tuple[int, int]]] = field(default_factory=list)  # (terminal, next place)
@@ -283,7 +284,8 @@ def check_apart(adjacency: Adjacency | None, parts: list[int]) -> None:
 def _flat(places: Places) -> Places:
     """Places that call no rule: what calls one leads to its start, and the rule's end to what is behind each of its calls.
 
-    Such steps without a terminal are written as calls: (0, place).  A place that several rules have is one in each.
+    Such steps without a terminal are written as calls: (0, place).  A place that several rules have is one in each.  Rows of lexemes may be of
+    any length.
     """
     flat = Places()
     numbers: dict[tuple[int, int], int] = {}
@@ -307,8 +309,17 @@ def _flat(places: Places) -> Places:
         if places.final[at]:
             ends[rule].append(place)
         for callee, back in places.calls[at]:
+            start, target = places.starts[callee], number(rule, back)
+            if any(terminal == -1 for terminal, _ in places.terms[start]):
+                # A row of lexemes, of this call alone.
+                row = flat.add()
+                flat.terms[place].append((-1, row))
+                flat.terms[row].append((-1, row))
+                flat.calls[row].append((0, target))
+                flat.calls[place] += [(0, target)] if places.final[start] else []
+                continue
             flat.calls[place].append((0, flat.starts[callee]))
-            behind[callee].append(number(rule, back))
+            behind[callee].append(target)
     for rule, found in enumerate(ends):
         for place in found:
             flat.calls[place] += [(0, each) for each in dict.fromkeys(behind[rule])]

@@ -28,7 +28,7 @@ def lexer_automaton(
     if lexing.newline is not None:
         told = lexing.lines or column_automaton(terminals[lexing.newline], lexing.columns, limits)
         lines = lexing.newline, told
-    everywhere = sum(1 << terminal for terminal in set(lexing.ignored))
+    everywhere = 0 if lexing.placed else sum(1 << terminal for terminal in set(lexing.ignored))
     together = None if follow is None else [some | everywhere for some in follow]
     refused = refusals(terminals, lexing.refused, together, limits)
     built = build_lexer(terminals, refused, lines, limits)
