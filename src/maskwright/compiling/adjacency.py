@@ -179,6 +179,10 @@ class Adjacency:
                 never.add(last)
             else:
                 refused.setdefault(last, set()).add(terminal)
+        waited = reduce(or_, map(self.places.awaited, range(len(self.places.final))), 0)
+        if any(not waited >> terminal & 1 for terminal in never):
+            # What nobody waits for says that nothing is sure (algebra/lexers.py).
+            return False
         # One class for each terminal that clashes with something behind it; the last one for all others.
         others = len(refused)
         classes = [others] * terminals
