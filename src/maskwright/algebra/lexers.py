@@ -183,9 +183,13 @@ def closes(grammar: Grammar) -> bool:
 
     changed = True
     while changed:
-        check_time()
-        found = [end(body) for body in grammar.rules]
-        ends, changed = found, found != ends
+        changed = False
+        # Mostly, a rule refers to later ones.
+        for index in range(len(ends) - 1, -1, -1):
+            check_time()
+            found = end(grammar.rules[index])
+            changed = changed or found != ends[index]
+            ends[index] = found
     return not ends[grammar.start][0]
 
 
