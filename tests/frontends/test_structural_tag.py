@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import toys
 from byte_walks import BYTES, PIECES, accepts, check_equal, finished_walk
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import maskwright as mw
@@ -123,6 +123,17 @@ def triggered(draw: Any) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.sanitized
 @settings(max_examples=120, deadline=None)
+@example(
+    {
+        "type": "triggered_tags",
+        "triggers": ["<"],
+        "tags": [{"type": "tag", "begin": "<", "content": {"type": "regex", "pattern": ""}, "end": "<"}],
+        "excludes": ["b<"],
+        "at_least_one": False,
+        "stop_after_first": False,
+    },
+    "b<",
+)
 @given(triggered(), st.sampled_from((None, None, "b<", "<<b")))
 def test_triggered_tags_are_what_they_are_defined_to_be(spec: dict[str, Any], closing: str | None) -> None:
     if closing in spec["triggers"] or any(closing and t.startswith(closing) for t in spec["triggers"]):

@@ -442,10 +442,12 @@ class _Builder:
             if lexeme is None:
                 continue
             follow: dict[str, list[Expr]] = {}
+            # An end that is excluded as well is an end, and no free text before a tag.
+            ended = any(pattern in marks and pattern in barred for pattern in mark)
             for pattern in mark:
                 if pattern in marks:
                     follow.setdefault("", []).append(marks[pattern])
-                for rest, body in rules.get(pattern, ()):
+                for rest, body in () if ended else rules.get(pattern, ()):
                     follow.setdefault(rest, []).append(Seq((body, again)))
             lexemes.append(lexeme)
             cases.append(self.words(follow))
