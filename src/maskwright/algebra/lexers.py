@@ -132,7 +132,7 @@ def _map(grammar: Grammar, to: Callable[[Expr], Expr | None]) -> None:
             return Switch(expr.lexemes, tuple([mapped(case) for case in expr.cases]))
         return expr
 
-    # Rules that share a body go on sharing it.
+    # Rules that share a body go on sharing it.  Bodies are kept until the end: they are known by their addresses.
     made: dict[int, Body] = {}
     given = list(grammar.rules)
     for index, body in enumerate(given):
