@@ -118,6 +118,7 @@ def infilling_model(module: Any, tokenizer: Any, before: str) -> HuggingFaceDiff
         prompt=prompt,
         shift=1,
         call=Call(len(prompt)),
+        causal=Call(len(prompt), causal=True),
     )
 
 
@@ -128,11 +129,12 @@ def prompt_ids(tokenizer: Any, before: str) -> list[int]:
 class Call:
     """Logits [batch, length, V] of prompts and canvases; the prompt's are left out (0), and its keys and values kept.
 
-    The last token of the prompt belongs to the canvas: its logits are those of the first slot.
+    ``causal``: canvases are read from left to right as well.  The last token of the prompt belongs to the canvas: its logits are those of the first slot.
     """
 
-    def __init__(self, prompt_length: int) -> None:
+    def __init__(self, prompt_length: int, causal: bool = False) -> None:
         self.before = prompt_length - 1
+        self.causal = causal
         self._kept: list[tuple[torch.Tensor, torch.Tensor]] | None = None
 
     def __call__(self, model: Any, ids: torch.Tensor) -> torch.Tensor:
@@ -148,7 +150,7 @@ class Call:
             past.update(keys.expand(batch, -1, -1, -1), values.expand(batch, -1, -1, -1), index)
         logits = model(
             input_ids=ids[:, self.before :],
-            attention_mask=torch.zeros(batch, 1, length - self.before, length),
+            attention_mask=None if self.causal else torch.zeros(batch, 1, length - self.before, length),
             position_ids=torch.arange(self.before, length)[None],
             **{takes: past},
         ).logits

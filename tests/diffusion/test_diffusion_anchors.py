@@ -19,9 +19,9 @@ from maskwright.diffusion import (
     Schedule,
     Step,
     anchors,
-    decode,
     infill,
     infill_smc,
+    steps,
 )  # fmt: skip
 from maskwright.diffusion.anchors import _read_behind, middles
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError
@@ -125,7 +125,7 @@ def test_fixed_text_gaps_and_schemas() -> None:
 
 
 def test_from_left_to_right_takes_more_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "middles", lambda slots: slots[:1])
+    monkeypatch.setattr(steps, "middles", lambda slots: slots[:1])
     model = Random(1)
     infill(model, mw.compile(mw.Regex("[a-z .,]*"), VOCABULARY), [None] * 31, schedule=MIDDLE)
     assert model.calls == 31

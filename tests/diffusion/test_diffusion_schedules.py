@@ -15,10 +15,10 @@ from maskwright.diffusion import (
     Gap,
     MaskedDiffusionModel,
     Schedule,
-    decode,
     infill,
     infill_smc,
     infill_steps,
+    speculation,
 )
 from maskwright.diffusion.schedule import shared_steps
 from maskwright.errors import CanvasError
@@ -204,7 +204,7 @@ def test_calls_that_were_made_are_counted(words: CompiledGrammar) -> None:
 
 def test_believing_the_guess_is_caught(words: CompiledGrammar, monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking the old logits for the new ones writes other texts."""
-    plain = decode._LookAhead.logits
+    plain = speculation.LookAhead.logits
 
     def trusting(self: Any) -> Any:
         logits, rows, calls, seconds = plain(self)
@@ -214,7 +214,7 @@ def test_believing_the_guess_is_caught(words: CompiledGrammar, monkeypatch: pyte
 
     schedule = Schedule(temperature=1.0, ahead=4)
     expected = [infill(Chain(2.0), words, [None] * 9, schedule=schedule, seed=seed) for seed in range(8)]
-    monkeypatch.setattr(decode._LookAhead, "logits", trusting)
+    monkeypatch.setattr(speculation.LookAhead, "logits", trusting)
     assert [
         infill(Chain(2.0), words, [None] * 9, schedule=schedule, seed=seed) for seed in range(8)
     ] != expected

@@ -33,7 +33,8 @@ class HuggingFaceDiffusionModel(MaskedDiffusionModel):
 
     ``model``: a module; ``call(model, ids)`` maps int64 [1, length] to logits [1, length, V] (default: the usual call of its
     type).  ``prompt``: token ids before the canvas.  ``shift``: 1 when logits belong to the next position (default:
-    by model type).  Raises ``CanvasError`` when no mask or end token is known.
+    by model type).  ``causal(model, ids)``: the same as ``call`` by the model's causal mode, for ``Schedule(verify=True)``: shifted
+    as well where logits are.  Raises ``CanvasError`` when no mask or end token is known.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class HuggingFaceDiffusionModel(MaskedDiffusionModel):
         eos_ids: Iterable[int] | None = None,
         shift: int | None = None,
         call: Callable[[Any, Any], Any] | None = None,
+        causal: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         config = getattr(model, "config", None)
         self.model = model
@@ -63,19 +65,28 @@ class HuggingFaceDiffusionModel(MaskedDiffusionModel):
         model_type = str(getattr(config, "model_type", "")).lower()
         self.shift = int(model_type in _SHIFTED) if shift is None else shift
         self._call = call or (_call_dream if model_type in _SHIFTED else _call_plain)
+        self._causal = causal
 
     def logits(self, canvas: list[int]) -> Any:
         return self.logits_of([canvas])[0]
 
     def logits_of(self, canvases: list[list[int]]) -> Any:
-        import torch
-
         if len({len(canvas) for canvas in canvases}) > 1:
             return super().logits_of(canvases)
+        return self._logits_by(self._call, canvases)
+
+    def causal_logits(self, canvas: list[int]) -> Any:
+        if self._causal is None:
+            raise CanvasError("verify: how to call the model's causal mode is not known; pass causal=...")
+        return self._logits_by(self._causal, [canvas])[0]
+
+    def _logits_by(self, call: Callable[[Any, Any], Any], canvases: list[list[int]]) -> Any:
+        import torch
+
         device = getattr(self.model, "device", "cpu")
         with torch.inference_mode():
             ids = torch.tensor([self.prompt + canvas for canvas in canvases], device=device)
-            logits = self._call(self.model, ids)
+            logits = call(self.model, ids)
             if self.shift:
                 logits = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
             return logits[:, len(self.prompt) :].float().cpu().numpy()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,77 +13,29 @@ import numpy.typing as npt
 
 from maskwright.base.arguments import generator
 from maskwright.compiling.compiler import CompiledGrammar
-from maskwright.diffusion.anchors import Anchors, checked_anchors, middles, place_anchors, unwritten
+from maskwright.diffusion.anchors import Anchors, checked_anchors, place_anchors, unwritten
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
-from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_logits_of, checked_model
-from maskwright.diffusion.schedule import (
-    Schedule,
-    checked_schedule,
-    probabilities,
-    sample,
-    scores,
-)
+from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_model
+from maskwright.diffusion.schedule import Schedule, checked_schedule, probabilities
 from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
+from maskwright.diffusion.speculation import LookAhead, verified_steps
+from maskwright.diffusion.steps import (
+    LOOKED_AT,
+    OTHER_TRIES,
+    Run,
+    Step,
+    as_proposal,
+    best_ids,
+    canvas_logits,
+    run_step,
+)
 from maskwright.errors import CanvasError, UnsatisfiableError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.vocabulary.vocabulary import Vocabulary
 
-_OTHER_TRIES = 8
-"""Tokens proposed for a slot whose best one was refused, of the best ``_LOOKED_AT``."""
-_LOOKED_AT = 64
 UNIFORM_STEPS = 8
-
-
-@dataclass
-class Step:
-    """One step and what became of it."""
-
-    number: int
-    tokens: list[int]
-    """By slot: an id, ``OPEN`` or ``EMPTY``."""
-    taken: list[int]
-    """The slots filled in this step."""
-    proposed: int = 0
-    refused: int = 0
-    calls: int = 1
-    """Of the model; 0 where an earlier call was asked ahead."""
-    model_seconds: float = 0.0
-    constraint_seconds: float = 0.0
-
-
-@dataclass
-class _Run:
-    model: MaskedDiffusionModel
-    canvas: Canvas | LooseCanvas
-    schedule: Schedule
-    rng: np.random.Generator
-    generated: list[int]
-    impossible: npt.NDArray[np.bool_]
-    probability: dict[int, float] = field(default_factory=dict)
-    """Of what was put down, by slot."""
-    blocks: list[tuple[range, list[int]]] = field(default_factory=list)
-    """Blocks that are not full, and what the steps there fill; of the first one, the steps to come."""
-
-    def turn(self) -> tuple[list[int], int] | None:
-        """The open slots of the block at hand, and how many of them to fill; None: all are full."""
-        while self.blocks:
-            block, counts = self.blocks[0]
-            here = [i for i in self.canvas.open if i in block]
-            if here:
-                # What was opened again comes on top, so the last step fills all.
-                return here, max(1, *counts[:1], len(here) - sum(counts[1:]))
-            del self.blocks[0]
-        return None
-
-    def fork(self) -> _Run:
-        """A run that goes its own way from here, with the same random numbers."""
-        assert isinstance(self.canvas, Canvas)
-        rng, blocks = copy.deepcopy(self.rng), [(block, list(counts)) for block, counts in self.blocks]
-        return replace(
-            self, canvas=self.canvas.fork(), rng=rng, probability=dict(self.probability), blocks=blocks
-        )
 
 
 def infill(
@@ -157,7 +108,7 @@ def infill_steps(
     else:
         filled = LooseCanvas(grammar, _slots(model, grammar, canvas), _ends(model), criterion)
     impossible = impossible_ids(model, grammar.vocabulary)
-    run = _Run(model, filled, schedule, rng, filled.open, impossible)
+    run = Run(model, filled, schedule, rng, filled.open, impossible)
     encode, segment = _encode(model), grammar._core.engine.segment
     phrases = checked_anchors(
         anchors,
@@ -230,7 +181,7 @@ def impossible_ids(model: MaskedDiffusionModel, vocabulary: Vocabulary) -> npt.N
     return impossible
 
 
-def _check_schedule(run: _Run, anchors: Anchors) -> None:
+def _check_schedule(run: Run, anchors: Anchors) -> None:
     """Say what of the schedule means nothing here, and share the steps; phrases take the first one."""
     schedule = run.schedule
     if run.model.kind == "uniform":
@@ -247,11 +198,17 @@ def _check_schedule(run: _Run, anchors: Anchors) -> None:
                 raise CanvasError("steps=1: anchors take a step of their own; at least steps=2 would do")
             run.schedule = replace(schedule, steps=schedule.steps - 1)
         run.blocks = run.schedule.blocks(len(run.canvas), run.generated)
+    if schedule.verify and type(run.model).causal_logits is MaskedDiffusionModel.causal_logits:
+        raise CanvasError(
+            "verify: the model has no causal_logits; the causal mode of a block-diffusion model has them"
+        )
+    if schedule.verify and (run.model.kind != "absorbing" or not isinstance(run.canvas, Canvas)):
+        raise CanvasError("verify: only with the criterion exact, and a model of kind absorbing")
     if schedule.ahead > 1 and not isinstance(run.canvas, Canvas):
         raise CanvasError("ahead: only with the criterion exact")
 
 
-def _steps(run: _Run, first: Step, anchors: Anchors) -> Iterator[Step]:
+def _steps(run: Run, first: Step, anchors: Anchors) -> Iterator[Step]:
     yield first
     if not run.generated:
         return
@@ -261,7 +218,7 @@ def _steps(run: _Run, first: Step, anchors: Anchors) -> Iterator[Step]:
     yield from _uniform(run) if run.model.kind == "uniform" else _absorbing(run, int(bool(anchors)))
 
 
-def _anchored(run: _Run, anchors: Anchors) -> Step:
+def _anchored(run: Run, anchors: Anchors) -> Step:
     """The first model call where phrases come first."""
     canvas, model = run.canvas, run.model
     assert isinstance(canvas, Canvas)
@@ -278,197 +235,26 @@ def _anchored(run: _Run, anchors: Anchors) -> Step:
 # --- models with a mask
 
 
-def _absorbing(run: _Run, number: int) -> Iterator[Step]:
+def _absorbing(run: Run, number: int) -> Iterator[Step]:
     """The steps behind so many."""
-    ahead = _LookAhead(run)
+    if run.schedule.verify:
+        yield from verified_steps(run, number)
+        return
+    ahead = LookAhead(run)
     while run.turn() is not None:
         number += 1
         started = time.perf_counter()
         logits, rows, calls, seconds = ahead.logits()
-        step = _run_step(run, logits, rows)
+        step = run_step(run, logits, rows)
         step.number, step.calls, step.model_seconds = number, calls, seconds
         step.constraint_seconds = time.perf_counter() - started - seconds
         yield step
 
 
-class _LookAhead:
-    """Logits of a run's canvas, from a call that was made for an earlier one where that saw it coming.
-
-    Lossless self-speculation (SSD, Gao et al. 2025, arXiv 2510.04147): with the last logits in place of those to come,
-    and the random numbers that will come, the loop is run ahead on a fork; the model is asked about the canvas at hand and
-    those ``schedule.ahead - 1`` in one call.  The loop itself then goes as it always goes, and looks up what was guessed right.
-    """
-
-    def __init__(self, run: _Run) -> None:
-        self._run = run
-        self._known: dict[tuple[int, ...], npt.NDArray[np.float32]] = {}
-        self._last: dict[int, npt.NDArray[np.float32]] = {}
-        """The latest row of each slot."""
-
-    def logits(self) -> tuple[npt.NDArray[np.float32], dict[int, int], int, float]:
-        """Logits [shown slots, V], the row of each slot, calls made, and the seconds they took."""
-        run = self._run
-        ids, rows = _shown(run.model, run.canvas)
-        calls, seconds = 0, 0.0
-        if tuple(ids) not in self._known:
-            canvases = [ids, *self._guesses()]
-            started = time.perf_counter()
-            found = checked_logits_of(run.model, canvases, run.canvas.vocabulary.vocab_size)
-            calls, seconds = 1, time.perf_counter() - started
-            self._known = {tuple(canvas): logits for canvas, logits in zip(canvases, found, strict=True)}
-        logits = self._known[tuple(ids)]
-        self._last = {slot: logits[row] for slot, row in rows.items()}
-        # The step writes into what it gets.
-        return logits.copy(), rows, calls, seconds
-
-    def _guesses(self) -> list[list[int]]:
-        guesses: list[list[int]] = []
-        if not self._last or self._run.schedule.ahead == 1:
-            return guesses
-        fork = self._run.fork()
-        while len(guesses) < self._run.schedule.ahead - 1:
-            rows = _shown(fork.model, fork.canvas)[1]
-            if fork.turn() is None or not rows.keys() <= self._last.keys():
-                break
-            _run_step(fork, np.stack([self._last[slot] for slot in rows]), rows)
-            if fork.turn() is not None:
-                guesses.append(_shown(fork.model, fork.canvas)[0])
-        return guesses
-
-
-def _run_step(run: _Run, logits: npt.NDArray[np.float32], rows: dict[int, int]) -> Step:
-    """What follows from logits: slots of the block at hand are filled.  ``logits`` [shown slots, V] is overwritten."""
-    turn = run.turn()
-    assert turn is not None
-    here, count = turn
-    block, counts = run.blocks[0]
-    step = _one_step(run, logits, rows, here, count)
-    if run.schedule.remask and len(counts) - 1 > run.schedule.remask:
-        _remask(run, block)
-        step.tokens = run.canvas.tokens
-    del counts[:1]
-    return step
-
-
-def _one_step(
-    run: _Run, logits: npt.NDArray[np.float32], rows: dict[int, int], here: list[int], count: int
-) -> Step:
-    """``count`` of the slots ``here`` filled."""
-    canvas, schedule = run.canvas, run.schedule
-    opened = canvas.open
-    view = logits[[rows[i] for i in opened]]
-    view[:, run.impossible] = -np.inf
-    # Drawn for all slots: what a slot gets does not depend on the others.
-    temperature = schedule.temperature or 0.0
-    uniform = run.rng.random(logits.shape)[[rows[i] for i in opened]] if temperature > 0 else None
-    chosen = sample(view, temperature, uniform)
-    probs = probabilities(view)
-    row_of = {position: k for k, position in enumerate(opened)}
-    if schedule.score == "middle":
-        ranked = middles(here)
-        count = len(ranked)
-    else:
-        order = scores(probs, chosen, schedule.score, run.rng)
-        ranked = sorted(here, key=lambda i: -order[row_of[i]])
-    if schedule.threshold is not None and schedule.score != "middle":
-        sure = sum(probs[row_of[i], chosen[row_of[i]]] >= schedule.threshold for i in here)
-        count = max(count, int(sure))
-    guess = canvas.tokens
-    for position, k in row_of.items():
-        guess[position] = chosen[k]
-    canvas.suggest(guess)
-    proposals = [(i, as_proposal(canvas, i, chosen[row_of[i]])) for i in ranked[:count]]
-    before = canvas.refused + canvas.undecided
-    taken = canvas.commit_many(proposals)
-    for position, _ in proposals:
-        if canvas.tokens[position] == OPEN:
-            _settle(run, position, view[row_of[position]])
-            taken.append(position)
-    if run.model.kind == "editing":
-        _edit(run, logits, rows)
-    for i in taken:
-        if i in row_of and canvas.tokens[i] >= 0:
-            run.probability[i] = float(probs[row_of[i], canvas.tokens[i]])
-    refused = canvas.refused + canvas.undecided - before
-    return Step(0, canvas.tokens, taken, len(proposals), refused)
-
-
-def canvas_logits(
-    model: MaskedDiffusionModel, canvas: Canvas | LooseCanvas
-) -> tuple[npt.NDArray[np.float32], dict[int, int], float]:
-    """Logits, the row of each slot, and the seconds it took."""
-    ids, rows = _shown(model, canvas)
-    started = time.perf_counter()
-    logits = checked_logits(model, ids, canvas.vocabulary.vocab_size)
-    return logits, rows, time.perf_counter() - started
-
-
-def _shown(model: MaskedDiffusionModel, canvas: Canvas | LooseCanvas) -> tuple[list[int], dict[int, int]]:
-    """The ids that the model sees, and the place of each slot among them."""
-    tokens = canvas.tokens
-    shown = [i for i, token in enumerate(tokens) if token != EMPTY]
-    mask = model.mask_id
-    ids = [mask if tokens[i] == OPEN and mask is not None else tokens[i] for i in shown]
-    return ids, {i: row for row, i in enumerate(shown)}
-
-
-def as_proposal(canvas: Canvas | LooseCanvas, position: int, token: int) -> int:
-    """An end token where the text goes on leaves an optional slot out."""
-    if token in canvas.ends and canvas.is_optional(position):
-        return EMPTY
-    return token
-
-
-def _settle(run: _Run, position: int, row: npt.NDArray[np.float32]) -> None:
-    """Fill a slot whose best token was refused: the next best ones, then what the witness has."""
-    canvas = run.canvas
-    tries = _OTHER_TRIES
-    for token in _best(row, _LOOKED_AT):
-        if canvas.may_follow(position, token):
-            if tries == 0 or canvas.try_commit(position, token):
-                break
-            tries -= 1
-    if canvas.tokens[position] == OPEN:
-        canvas.fill(position)
-
-
-def _best(row: npt.NDArray[np.float32], count: int) -> list[int]:
-    """The possible tokens of largest logits, best first."""
-    top = np.argpartition(-row, min(count, len(row) - 1))[:count]
-    top = top[np.lexsort((top, -row[top]))]
-    return [int(token) for token in top if row[token] > -np.inf]
-
-
-def _remask(run: _Run, block: range) -> None:
-    """Open the slots of lowest probability again."""
-    tokens = run.canvas.tokens
-    held = [i for i in run.generated if i in block and tokens[i] >= 0 and i in run.probability]
-    held.sort(key=lambda i: run.probability[i])
-    for position in held[: run.schedule.remask]:
-        if len(run.canvas.open) < len(run.generated) - 1:
-            run.canvas.uncommit([position])
-            del run.probability[position]
-
-
-def _edit(run: _Run, logits: npt.NDArray[np.float32], rows: dict[int, int]) -> None:
-    """Replace tokens that the model is now sure are others (LLaDA 2.1)."""
-    tokens = run.canvas.tokens
-    held = [i for i in run.generated if tokens[i] >= 0 and i in rows]
-    if not held:
-        return
-    view = logits[[rows[i] for i in held]]
-    view[:, run.impossible] = -np.inf
-    probs = probabilities(view)
-    best = probs.argmax(axis=-1)
-    for k, position in enumerate(held):
-        if best[k] != tokens[position] and probs[k, best[k]] >= run.schedule.edit_threshold:
-            run.canvas.replace(position, int(best[k]))
-
-
 # --- models without a mask
 
 
-def _uniform(run: _Run) -> Iterator[Step]:
+def _uniform(run: Run) -> Iterator[Step]:
     """Every step predicts all slots anew from the canvas of the step before; the first one is noise."""
     canvas = run.canvas
     candidates = np.flatnonzero(~run.impossible)
@@ -521,8 +307,8 @@ def fill_from(
     canvas.commit_many([(opened[k], as_proposal(canvas, opened[k], int(best[k]))) for k in ranked])
     for k in ranked:
         if canvas.tokens[opened[k]] == OPEN:
-            best_other = (t for t in _best(view[k], _LOOKED_AT) if canvas.may_follow(opened[k], t))
-            if not any(canvas.try_commit(opened[k], t) for t in itertools.islice(best_other, _OTHER_TRIES)):
+            best_other = (t for t in best_ids(view[k], LOOKED_AT) if canvas.may_follow(opened[k], t))
+            if not any(canvas.try_commit(opened[k], t) for t in itertools.islice(best_other, OTHER_TRIES)):
                 canvas.fill(opened[k])
     for i in canvas.open:
         canvas.fill(i)

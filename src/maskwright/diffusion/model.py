@@ -38,6 +38,13 @@ class MaskedDiffusionModel:
         """Logits of several canvases, each as ``logits`` gives them, in one call where a model can do that; by default in turn."""
         return [self.logits(canvas) for canvas in canvases]
 
+    def causal_logits(self, canvas: list[int]) -> Any:
+        """Logits of every slot given what is left of it alone, as ``logits``: of a block-diffusion model, those with blocks of one slot.
+
+        Row i has the distribution of slot i, whatever ids stand there and behind.  By default there are none; ``Schedule(verify=True)`` needs them.
+        """
+        raise NotImplementedError
+
     def encode(self, text: str) -> list[int]:
         """Token ids of text that is fixed in a canvas.  By default unknown: the fewest tokens are taken."""
         raise NotImplementedError
@@ -50,6 +57,11 @@ def checked_logits(model: MaskedDiffusionModel, canvas: list[int], vocab_size: i
     without any finite logit.
     """
     return _checked(model.logits(list(canvas)), canvas, vocab_size)
+
+
+def checked_causal_logits(model: MaskedDiffusionModel, canvas: list[int], vocab_size: int) -> Logits:
+    """The same of the causal mode."""
+    return _checked(model.causal_logits(list(canvas)), canvas, vocab_size)
 
 
 def checked_logits_of(

@@ -23,11 +23,12 @@ import numpy as np
 from maskwright.base.arguments import generator
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
-from maskwright.diffusion.decode import as_proposal, canvas_logits, impossible_ids, open_canvas
+from maskwright.diffusion.decode import impossible_ids, open_canvas
 from maskwright.diffusion.model import MaskedDiffusionModel, checked_model
 from maskwright.diffusion.schedule import Schedule, checked_schedule, probabilities, scores
 from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import OPEN
+from maskwright.diffusion.steps import as_proposal, canvas_logits
 from maskwright.errors import CanvasError
 from maskwright.sampling.adaptive import awrs
 from maskwright.sampling.logspace import (
@@ -81,6 +82,8 @@ def infill_smc(
         raise CanvasError('score="middle" is a schedule of infill: particles need another score')
     if schedule.ahead > 1:
         raise CanvasError("ahead: particles share calls already where their canvases are equal")
+    if schedule.verify:
+        raise CanvasError("verify: particles are drawn from the model itself; smc draws from a causal one")
     if schedule.temperature == 0:
         raise CanvasError("particles are drawn: the temperature of their schedule is above 0")
     check_particles(n_particles, ess_threshold, resampling)

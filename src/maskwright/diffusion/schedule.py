@@ -43,6 +43,7 @@ class Schedule:
     remask: int = 0
     edit_threshold: float = 0.9
     ahead: int = 1
+    verify: bool = False
 
     def __post_init__(self) -> None:
         if self.score not in SCORES:
@@ -52,11 +53,19 @@ class Schedule:
                 whole(getattr(self, name), name, CanvasError, 1)
         whole(self.remask, "remask", CanvasError, 0)
         whole(self.ahead, "ahead", CanvasError, 1)
+        check_type(self.verify, bool, "verify", CanvasError)
         for name in ("threshold", "temperature", "edit_threshold"):
             if name == "edit_threshold" or getattr(self, name) is not None:
                 value = real(getattr(self, name), name, CanvasError)
                 if name == "temperature" and value == np.inf:
                     raise CanvasError("temperature is finite")
+        if self.verify:
+            meant = Schedule(block=self.block, temperature=self.temperature)
+            for name, value in vars(meant).items():
+                if name != "verify" and getattr(self, name) != value:
+                    raise CanvasError(
+                        f"{name}: with verify, the causal mode fills slots from left to right, in as many steps as it takes"
+                    )
 
     def blocks(self, slots: int, generated: Sequence[int]) -> list[tuple[range, list[int]]]:
         """The blocks of a canvas that have generated slots, from left to right, and how many slots each step fills there.
@@ -106,14 +115,20 @@ def sample(
     logits: npt.NDArray[np.float32], temperature: float, uniform: npt.NDArray[np.float64] | None
 ) -> list[int]:
     """A token a row: the arg-max of logits with Gumbel noise, as LLaDA samples; ``uniform``: numbers to make it from."""
+    return list(map(int, perturbed(logits, temperature, uniform).argmax(axis=-1)))
+
+
+def perturbed(
+    logits: npt.NDArray[np.float32], temperature: float, uniform: npt.NDArray[np.float64] | None
+) -> npt.NDArray[np.floating]:
+    """Logits with Gumbel noise made from ``uniform``: the token of the largest one is drawn from softmax(logits / temperature)."""
     if temperature == 0 or uniform is None:
-        chosen = logits.argmax(axis=-1)
-    else:
-        # exp(logits) / (-log(u)) ** temperature, without leaving the range of numbers.
-        with np.errstate(divide="ignore"):
-            noise = np.log(-np.log(uniform))
-        chosen = (logits.astype(np.float64) - temperature * noise).argmax(axis=-1)
-    return list(map(int, chosen))
+        return logits
+    # exp(logits) / (-log(u)) ** temperature, without leaving the range of numbers.
+    with np.errstate(divide="ignore"):
+        noise = np.log(-np.log(uniform))
+    found: npt.NDArray[np.float64] = logits.astype(np.float64) - temperature * noise
+    return found
 
 
 def probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

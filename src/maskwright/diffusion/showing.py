@@ -13,7 +13,7 @@ from maskwright.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from maskwright.diffusion.canvas import Canvas
-    from maskwright.diffusion.decode import Step
+    from maskwright.diffusion.steps import Step
 
 _UTF8 = codecs.getincrementaldecoder("utf-8")
 
