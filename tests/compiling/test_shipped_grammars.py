@@ -61,7 +61,7 @@ def accepts(name: str, text: str) -> bool:
     return holds(compiled(name), text)
 
 
-@pytest.mark.parametrize("name", ["c", "javascript", "python", "sql", "typescript"])
+@pytest.mark.parametrize("name", ["c", "html", "javascript", "python", "sql", "typescript"])
 def test_lexers_are_safe(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No rows of terminals clash that cannot be avoided: new masks would cost ten times as much."""
     made = []

@@ -18,6 +18,8 @@ from maskwright.errors import GrammarError
 _MANY_ITEMS = 16
 # Of the shipped grammars that stay below it, Python has 2 184, HTML 1 396.  Those that do not would pay a second for nothing.
 _MANY_STATES = 5_000
+# Places of a rule that is told apart by its calls, and of all of them then.  HTML, which gains most, has 40 rules of up to 12, and 7 213 places.
+_SMALL, _MANY_PLACES = 12, 10_000
 
 
 @dataclass(slots=True)
@@ -289,31 +291,34 @@ def _flat(places: Places) -> Places:
     """Places that call no rule: what calls one leads to its start, and the rule's end to what is behind each of its calls.
 
     Such steps without a terminal are written as calls: (0, place).  A place that several rules have is one in each.  Rows of lexemes may be of
-    any length.
+    any length.  A small rule is there once for each call, so that its end leads behind that one only: else what may come behind an attribute of one
+    tag, say, may come behind those of all tags.
     """
     flat = Places()
-    numbers: dict[tuple[int, int], int] = {}
-    work: list[tuple[int, int]] = []
+    small = _small_rules(places)
+    numbers: dict[tuple[int, int, int], int] = {}
+    work: list[tuple[int, int, int]] = []
 
-    def number(rule: int, at: int) -> int:
-        key = (rule, at)
+    def number(rule: int, at: int, copy: int) -> int:
+        """``copy``: of a small rule, where the call's return leads to; 0 for others."""
+        key = (rule, at, copy)
         if key not in numbers:
             numbers[key] = flat.add()
             work.append(key)
         return numbers[key]
 
-    flat.starts = [number(rule, start) for rule, start in enumerate(places.starts)]
-    ends: list[list[int]] = [[] for _ in places.starts]
-    behind: list[list[int]] = [[] for _ in places.starts]
-    for rule, at in work:  # It grows.
+    flat.starts = [number(rule, start, 0) for rule, start in enumerate(places.starts)]
+    ends: dict[tuple[int, int], list[int]] = {}
+    behind: dict[tuple[int, int], list[int]] = {}
+    for rule, at, copy in work:  # It grows.
         check_time()
-        place = numbers[rule, at]
-        flat.terms[place] = [(terminal, number(rule, target)) for terminal, target in places.terms[at]]
+        place = numbers[rule, at, copy]
+        flat.terms[place] = [(terminal, number(rule, target, copy)) for terminal, target in places.terms[at]]
         flat.ignored[place] = places.ignored[at]
         if places.final[at]:
-            ends[rule].append(place)
+            ends.setdefault((rule, copy), []).append(place)
         for callee, back in places.calls[at]:
-            start, target = places.starts[callee], number(rule, back)
+            start, target = places.starts[callee], number(rule, back, copy)
             if any(terminal == -1 for terminal, _ in places.terms[start]):
                 # A row of lexemes, of this call alone.
                 row = flat.add()
@@ -322,12 +327,42 @@ def _flat(places: Places) -> Places:
                 flat.calls[row].append((0, target))
                 flat.calls[place] += [(0, target)] if places.final[start] else []
                 continue
-            flat.calls[place].append((0, flat.starts[callee]))
-            behind[callee].append(target)
-    for rule, found in enumerate(ends):
+            one = target if callee in small else 0
+            flat.calls[place].append((0, number(callee, start, one)))
+            behind.setdefault((callee, one), []).append(target)
+    for call, found in ends.items():
         for place in found:
-            flat.calls[place] += [(0, each) for each in dict.fromkeys(behind[rule])]
+            flat.calls[place] += [(0, each) for each in dict.fromkeys(behind.get(call, []))]
     return flat
+
+
+def _small_rules(places: Places) -> set[int]:
+    """Rules of a few places, those of the rules that they call included; none where copies of them would be too many."""
+    sizes: list[int] = []
+    for start in places.starts:
+        check_time()
+        sizes.append(_size(places, start))
+    small = {rule for rule, size in enumerate(sizes) if size <= _SMALL}
+    calls = (callee for ways in places.calls for callee, _ in ways)
+    copied = sum(sizes[callee] for callee in calls if callee in small)
+    return small if len(places.final) + copied <= _MANY_PLACES else set()
+
+
+def _size(places: Places, start: int) -> int:
+    """Places of a rule, those of the rules that it calls once for each call; more than ``_SMALL`` stands for any such number."""
+    size, work = 0, [(start, {start})]
+    while work:
+        at, seen = work.pop()
+        size += 1
+        if size > _SMALL:
+            break
+        for target in (target for ways in (places.terms[at], places.calls[at]) for _, target in ways):
+            if target not in seen:
+                seen.add(target)
+                work.append((target, seen))
+        # A rule that calls itself has no end.
+        work += [(places.starts[callee], {places.starts[callee]}) for callee, _ in places.calls[at]]
+    return size
 
 
 def _closures(flat: Places) -> list[int]:
