@@ -60,6 +60,35 @@ def tiny_bert() -> Any:
     return transformers.BertForMaskedLM(config).to(DEVICE).eval()
 
 
+def test_the_causal_mode() -> None:
+    """Shifted as the other logits are; what is judged by it is the text that it writes alone."""
+    torch.manual_seed(1)
+    config = transformers.GPT2Config(vocab_size=SIZE, n_embd=16, n_layer=1, n_head=2, n_positions=64)
+    causal = transformers.GPT2LMHeadModel(config).to(DEVICE).eval()
+    prompt, canvas = [3, 4, 5], [MASK] * SLOTS
+    model = HuggingFaceDiffusionModel(
+        causal,
+        prompt=prompt,
+        mask_id=MASK,
+        eos_ids=[END],
+        shift=1,
+        causal=lambda module, ids: module(input_ids=ids).logits,
+    )
+    with torch.inference_mode():
+        ids = torch.tensor([prompt + canvas], device=DEVICE)
+        expected = causal(input_ids=ids).logits[0, len(prompt) - 1 : -1].cpu().numpy()
+    np.testing.assert_array_equal(model.causal_logits(canvas), expected)
+    texts = [
+        infill(model, GRAMMAR, canvas, schedule=Schedule(block=block, verify=True, temperature=1.0), seed=0)
+        for block in (1, None)
+    ]
+    check(texts[0])
+    assert texts[0] == texts[1]
+    unknown = HuggingFaceDiffusionModel(causal, mask_id=MASK, eos_ids=[END])
+    with pytest.raises(CanvasError, match="pass causal="):
+        infill(unknown, GRAMMAR, canvas, schedule=Schedule(verify=True))
+
+
 @pytest.mark.parametrize("prompt", [[], [3, 4, 5]])
 def test_masked_language_models(prompt: list[int]) -> None:
     model = HuggingFaceDiffusionModel(tiny_bert(), prompt=prompt, mask_id=MASK, eos_ids=[END])

@@ -91,7 +91,7 @@ class Adjacency:
 
         Whatever a parser waits for behind a terminal is part of one of them.  Ignored terminals that are waited for are
         among them (``Lexing.placed``).  They are those of the automaton that the rules become where their ends lead to
-        all their callers, made deterministic (``_MANY_STATES`` at most; else those of ``follow``).
+        all their callers, those of small rules to one caller (``_flat``), made deterministic (``_MANY_STATES`` at most; else those of ``follow``).
         """
         found = self._sets(_flat(self.places))
         if found is None:

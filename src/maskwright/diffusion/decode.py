@@ -17,7 +17,7 @@ from maskwright.diffusion.anchors import Anchors, checked_anchors, place_anchors
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
 from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_model
-from maskwright.diffusion.schedule import Schedule, checked_schedule, probabilities
+from maskwright.diffusion.schedule import Schedule, check_only, checked_schedule, probabilities
 from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.diffusion.speculation import LookAhead, verified_steps
@@ -186,12 +186,10 @@ def _check_schedule(run: Run, anchors: Anchors) -> None:
     schedule = run.schedule
     if run.model.kind == "uniform":
         # It is greedy, which may be said.
-        meant = vars(replace(schedule, temperature=schedule.temperature or None))
-        for name, value in vars(Schedule(steps=schedule.steps)).items():
-            if meant[name] != value:
-                raise CanvasError(
-                    f"{name}: a model of kind uniform predicts all slots anew in every step, the likeliest token of each"
-                )
+        why = "a model of kind uniform predicts all slots anew in every step, the likeliest token of each"
+        check_only(
+            replace(schedule, temperature=schedule.temperature or None), Schedule(steps=schedule.steps), why
+        )
     elif run.generated:
         if anchors and schedule.steps is not None:
             if schedule.steps == 1:

@@ -7,7 +7,7 @@ block diffusion (blocks from left to right).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -60,12 +60,10 @@ class Schedule:
                 if name == "temperature" and value == np.inf:
                     raise CanvasError("temperature is finite")
         if self.verify:
-            meant = Schedule(block=self.block, temperature=self.temperature)
-            for name, value in vars(meant).items():
-                if name != "verify" and getattr(self, name) != value:
-                    raise CanvasError(
-                        f"{name}: with verify, the causal mode fills slots from left to right, in as many steps as it takes"
-                    )
+            why = "with verify, the causal mode fills slots from left to right, in as many steps as it takes"
+            check_only(
+                replace(self, verify=False), Schedule(block=self.block, temperature=self.temperature), why
+            )
 
     def blocks(self, slots: int, generated: Sequence[int]) -> list[tuple[range, list[int]]]:
         """The blocks of a canvas that have generated slots, from left to right, and how many slots each step fills there.
@@ -97,6 +95,13 @@ def shared_steps(sizes: list[int], steps: int) -> list[int]:
         found.append(1 + extra)
         seen += size - 1
     return found
+
+
+def check_only(schedule: Schedule, meant: Schedule, why: str) -> None:
+    """Raise ``CanvasError`` for the first option that is not as in ``meant``."""
+    for name, value in vars(meant).items():
+        if getattr(schedule, name) != value:
+            raise CanvasError(f"{name}: {why}")
 
 
 def checked_schedule(schedule: Schedule | None) -> Schedule:

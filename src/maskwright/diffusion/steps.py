@@ -36,7 +36,7 @@ class Step:
     proposed: int = 0
     refused: int = 0
     calls: int = 1
-    """Of the model; 0 where an earlier call was asked ahead."""
+    """Of the model; 0 where an earlier call was asked ahead, 2 where its causal mode judged what it proposed."""
     model_seconds: float = 0.0
     constraint_seconds: float = 0.0
 
