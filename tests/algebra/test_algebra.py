@@ -14,6 +14,7 @@ import pytest
 import toys
 
 import maskwright as mw
+import maskwright.algebra.found as found_lexemes
 import maskwright.algebra.product as lexed
 from maskwright.algebra.automaton import States
 from maskwright.compiling.shipped import shipped_grammar
@@ -35,6 +36,7 @@ PALINDROME = mw.GBNF('root ::= "a" root "a" | "b" root "b" | "a" | "b" | ""')
 KEYWORD = mw.Lark('start: NAME+ "if"\nNAME: /[if]+/\n%ignore " "')
 WORDS = mw.Lark('start: (NAME | "if" "(" start ")" | "<" | "<=")+\nNAME: /[if]+/\n%ignore / +/')
 COMMENTS = mw.Lark('start: "a" (";" "a")*\nCOMMENT: /#[^\\n]*/\n%ignore COMMENT\n%ignore "\\n"')
+BOXES = mw.Lark('start: BOX ("," BOX)*\nBOX: "<" /[ab]*/ ">"\n%ignore " "')
 CUT = mw.Lark('start: A B?\nA: /[ab]+/\nB: "b"') & mw.Regex("a?b?")
 AHEAD = mw.Lark("start: A* B?\nA: /a(?!b)/\nB: /ab+/")
 DYNAMIC = mw.Lark('start: NAME+ "if"\nNAME: /[if]+/\n%ignore " "', lexer="dynamic")
@@ -223,6 +225,7 @@ CASES = {
     "counted items": phrases(TWO_MATCH, ITEMS, 5, "bab", "ab")[:1],
     "members": phrases(OBJECT, JSON_PARTS, 5, "11", "b") + phrases(ANY_ORDER, ('{"a":1', '{"b":1', ',"a":1', ',"b":1', "}"), 4, "b", "a"),
     "phrases of terminals": phrases(WORDS, "if<= ", 6, "fi", "<=") + phrases(KEYWORD, "if ", 7, "ff", "i f") + phrases(COMMENTS, "a#;\n", 7, "#a", ";a"),
+    "phrases that no two terminals share": phrases(BOXES, ("<ab>", "<ba>", "<aba>", "<a>", ",", " "), 5, "ab", "ba"),
     "in a string": [
         Case(
             mw.JsonString(mw.GBNF('root ::= "\\"" root "\\n" | "a"')),
@@ -242,14 +245,14 @@ def test_every_text_is_accepted_exactly_if_the_set_operation_has_it(name: str) -
             compiled = mw.compile(case.source, VOCABULARY)
         except UnsatisfiableError:
             compiled = None
-        found: set[str] = set()
+        taken: set[str] = set()
         texts = {""}
         for n in range(case.most + 1):
             texts.update("".join(parts) for parts in itertools.product(case.alphabet, repeat=n))
         wanted = {text for text in texts if case.oracle(text)}
         if compiled is not None:
-            found = {text for text in texts if accepts(compiled, text)}
-        assert found == wanted, (case.source, sorted(found ^ wanted)[:5])
+            taken = {text for text in texts if accepts(compiled, text)}
+        assert taken == wanted, (case.source, sorted(taken ^ wanted)[:5])
 
 
 @pytest.mark.parametrize(
@@ -333,6 +336,27 @@ def test_the_automaton_must_be_complete_where_terminals_compete(monkeypatch: pyt
 def test_ignored_text_moves_the_automaton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lexed, "explicit", lambda grammar: grammar)
     assert differs("keyword") or differs("comments")
+
+
+def test_a_phrase_in_two_lexemes_is_not_counted_by_lexemes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not differs("phrases of terminals")
+    monkeypatch.setattr(found_lexemes.Phrases, "check_apart", lambda self, leaves, lexing: None)
+    assert differs("phrases of terminals")
+
+
+def test_each_phrase_may_stand_in_another_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not differs("undeclared members")
+    monkeypatch.setattr(found_lexemes, "_subsets", lambda bits: iter([bits]))
+    assert differs("undeclared members")
+
+
+def test_phrases_of_earlier_lexemes_stay_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        found_lexemes.FoundStates,
+        "_after",
+        lambda self, state, now: self.required + 1 if max(state, now) > self.required else now,
+    )
+    assert differs("phrases that no two terminals share")
 
 
 def test_a_triple_ends_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,14 @@ def test_attention_goes_both_ways_in_the_canvas_only() -> None:
     assert np.allclose(both[0], base, atol=1e-5) and not np.allclose(both[1], base, atol=1e-5)
 
 
+def test_a_canvas_read_from_left_to_right_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mask of the model that it was made from, left on."""
+    call = adapt.Call
+    monkeypatch.setattr(adapt, "Call", lambda length: call(length, causal=True))
+    with pytest.raises(AssertionError):
+        test_attention_goes_both_ways_in_the_canvas_only()
+
+
 def test_masked_slots_are_spread_over_all_shares() -> None:
     rng = Random(0)
     for copy_number in range(4):

@@ -10,6 +10,7 @@ import pytest
 from test_diffusion_infill import GRAMMARS, MASK, Random, is_valid
 
 import maskwright as mw
+import maskwright.diffusion.schedule as schedules
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion import (
     Gap,
@@ -101,6 +102,13 @@ def test_steps_are_shared_by_the_size_of_blocks() -> None:
             found = shared_steps(sizes, steps)
             assert sum(found) == min(steps, sum(sizes))
             assert all(1 <= n <= size for n, size in zip(found, sizes, strict=True))
+
+
+def test_all_steps_for_every_block_is_caught(words: CompiledGrammar, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As loops have it that divide the steps only when there are blocks enough."""
+    monkeypatch.setattr(schedules, "shared_steps", lambda sizes, steps: [min(steps, n) for n in sizes])
+    with pytest.raises(AssertionError):
+        test_steps_are_a_bound(5, 0, None, words)
 
 
 @pytest.mark.parametrize(

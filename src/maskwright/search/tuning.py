@@ -83,7 +83,8 @@ def tune(
         raise MaskwrightError("tune needs at least one task and one method")
     if budget < len(tasks) * calls:
         message = (
-            f"budget: {budget} calls do not last for one trial of {len(tasks)} tasks with {calls} calls each"
+            f"budget: {budget} calls do not last for one trial of {len(tasks)} tasks with {calls} calls each: "
+            f"{len(tasks) * calls} do"
         )
         raise LimitError("budget", len(tasks) * calls, budget, message=message)
     rng = generator(seed)
