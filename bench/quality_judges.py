@@ -18,7 +18,7 @@ MISSING = object()
 class Score:
     """What a judge says of one answer.
 
-    ``valid``: it is in the task's language (a JSON Schema with formats, or a query that SQLite runs).  ``fields``: share of
+    ``valid``: it is in the task's language (a JSON Schema with formats, or a query that SQLite can read).  ``fields``: share of
     the expected leaves that are equal, 0 to 1.  ``whole``: everything is equal.  ``executes``: the call or query runs; None
     for tasks where nothing is executed.
     """

@@ -141,8 +141,8 @@ def sql(r: random.Random) -> Callable[[str, str], Task]:
             answer = found[0] if found else ""
         try:
             got = run_query(tables, rows_seed, answer)
-        except (sqlite3.Error, sqlite3.Warning):
-            return Score(False, 0.0, False, executes=False)
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            return Score(not UNREAD.search(str(error)), 0.0, False, executes=False)
         ordered = "ORDER BY" in query
         whole = got == rows if ordered else Counter(got) == Counter(rows)
         common = (Counter(got) & Counter(rows)).total()
@@ -154,13 +154,18 @@ def sql(r: random.Random) -> Callable[[str, str], Task]:
     return build
 
 
+NO_QUERY = "this is no query"
+UNREAD = re.compile(rf"syntax error|incomplete input|unrecognized token|one statement|{NO_QUERY}")
+"""What SQLite says of a text that it cannot read; other errors are those of a query."""
+
+
 def run_query(tables: dict[str, dict[str, str]], seed: float, query: str) -> list[Any]:
     """The rows of one query on fresh tables.  Raises ``sqlite3.Error`` for one that fails, returns no rows set, or runs too long."""
     with closing(database(tables, random.Random(seed))) as connection:
         connection.set_progress_handler(lambda: 1, STEPS)
         cursor = connection.execute(query)
         if cursor.description is None:
-            raise sqlite3.OperationalError("this is no query")
+            raise sqlite3.OperationalError(NO_QUERY)
         return cursor.fetchmany(10_000)
 
 

@@ -287,9 +287,18 @@ def test_generators_take_a_strategy() -> None:
         "Seven.", schema, Strategy("mcts", max_tokens=20), lambda value: value["n"] / 10, budget=300, seed=0
     )
     assert set(best) == {"n"} and best["n"] >= 7
+    first = gen.metrics.rates()
+    assert (first.outputs, first.schema_validity) == (1, 1.0)
+    assert first.tokens_per_output is not None and 20 < first.tokens_per_output <= 300
     assert (
         gen.search("Seven.", schema, Strategy("sample", max_tokens=20), lambda value: 0.0, budget=2, seed=0)
         is None
+    )
+    second = gen.metrics.rates()
+    assert (second.outputs, second.schema_validity, second.latency_p50_seconds) == (
+        2,
+        0.5,
+        first.latency_p50_seconds,
     )
 
 

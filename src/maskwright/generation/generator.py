@@ -234,15 +234,19 @@ class Generator:
         """The value of highest ``reward(value)`` (0 to 1) that a ``maskwright.search.Strategy`` finds within ``budget`` model calls.
 
         ``strategy``: itself or its file, such as one that was tuned.  ``constraints``: those that it names beside ``"grammar"``, which is that of the type.
-        A value that the type refuses is worth 0.  None when no text was complete in time.
+        A value that the type refuses is worth 0.  None when no text was complete in time.  ``metrics`` counts one output, with a token for each model call.
         """
         chosen = strategy_of(strategy)
         asked = options_of({"max_new_tokens": chosen.max_tokens, "schema_in_prompt": schema_in_prompt})
+        began = time.perf_counter()
         (job,) = self._jobs([prompt], [output_type], asked)
-        return searched(
+        value, calls = searched(
             chosen, self.model, self.tokenizer, job.prompt, job.grammar, job.output, reward,
             room=job.room, constraints=constraints, budget=budget, seed=seed,
         )  # fmt: skip
+        seconds = None if value is None else time.perf_counter() - began
+        self.metrics.add(valid=value is not None, tokens=calls, seconds=seconds)
+        return value
 
     def as_completed(
         self, requests: Iterable[tuple[Prompt, Any, Mapping[str, Any]]]

@@ -39,8 +39,8 @@ def searched(
     *,
     room: int,
     **options: Any,
-) -> Any:
-    """The value of highest reward, or None.  ``room``: the tokens that it may have.  ``options``: see ``Strategy.write``."""
+) -> tuple[Any, int]:
+    """The value of highest reward, or None, and the model calls.  ``room``: the tokens that it may have.  ``options``: see ``Strategy.write``."""
 
     def value(ids: list[int]) -> Any:
         return output.value(grammar.vocabulary.decode(ids).decode("utf-8", "replace"))
@@ -54,4 +54,4 @@ def searched(
 
     limited = replace(strategy, max_tokens=room)
     best = limited.write(model, tokenizer, prompt, grammar, judged, **options)
-    return None if best.ids is None else value(best.ids)
+    return (None if best.ids is None else value(best.ids)), best.calls
