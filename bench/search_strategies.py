@@ -266,6 +266,7 @@ def methods(kind: str, budget: int, tuned: Strategy | None) -> dict[str, Strateg
         "best of n": Strategy("sample", max_tokens=SUM_TOKENS),
         "best of n, cooler": Strategy("sample", temperature=0.5, max_tokens=SUM_TOKENS),
         "particles": Strategy("smc", width=4, max_tokens=SUM_TOKENS),
+        "particles, cooler": Strategy("smc", width=4, temperature=0.5, max_tokens=SUM_TOKENS),
         "tree": Strategy("mcts", max_tokens=SUM_TOKENS),
         "best first": Strategy("best_first", max_tokens=SUM_TOKENS),
         "best first, cooler": Strategy("best_first", temperature=TEMPERATURE, max_tokens=SUM_TOKENS),

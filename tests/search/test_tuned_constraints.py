@@ -122,8 +122,8 @@ def test_tuning_chooses_names_of_a_database_and_no_wrong_constraint(database: sq
 def _always(used: bool) -> Any:
     right = tuning._suggested
 
-    def wrong(asked: Any, methods: Any, required: Any, optional: Any, most: int) -> Strategy:
-        return right(asked, methods, (*required, *optional) if used else required, (), most)
+    def wrong(asked: Any, methods: Any, required: Any, optional: Any, *more: Any) -> Strategy:
+        return right(asked, methods, (*required, *optional) if used else required, (), *more)
 
     return wrong
 

@@ -5,6 +5,7 @@
     mcts(model, ..., reward)     texts of high reward, where only complete ones can be judged
     PartialPrograms(grammar)     what was written with holes where it may be wrong, and a guarantee for the rest
     Strategy, search(model, ...) a method with its parameters and constraints as a file, run within a budget of model calls
+    Configurable(make, ...)      a constraint with parameters that a strategy gives
     tune(tasks, ...)             a strategy that is learned on tasks with rewards
     Symbols(grammar, names)      where rules and terminals occur in a text that is still being written
 
@@ -14,6 +15,7 @@ distributed like the model's texts; for that there is ``smc``.
 
 from maskwright.compiling.symbols import Symbols
 from maskwright.search.best_first import best_first
+from maskwright.search.configurable import Configurable
 from maskwright.search.monte_carlo import mcts
 from maskwright.search.partial import Calibration, PartialProgram, PartialPrograms, Scored, scored
 from maskwright.search.result import Found, SearchResult
@@ -22,6 +24,6 @@ from maskwright.search.strategy import Best, Strategy, search
 from maskwright.search.tuning import Task, Trial, Tuned, tune
 
 __all__ = [
-    "Best", "Calibration", "Found", "PartialProgram", "PartialPrograms", "Scored", "SearchResult", "Session", "Strategy", "Symbols", "Task",
+    "Best", "Calibration", "Configurable", "Found", "PartialProgram", "PartialPrograms", "Scored", "SearchResult", "Session", "Strategy", "Symbols", "Task",
     "Trial", "Tuned", "best_first", "mcts", "scored", "search", "tune",
 ]  # fmt: skip

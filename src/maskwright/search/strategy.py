@@ -12,7 +12,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_s
 from maskwright.sampling.models import LanguageModel, ModelState, one_end
 from maskwright.sampling.sequential import smc
 from maskwright.search.best_first import best_first
+from maskwright.search.configurable import Configurable, Parameters, check_scalar, check_text, configured
 from maskwright.search.monte_carlo import mcts
 from maskwright.search.result import allowed_scores, check_problem, number
 
@@ -37,7 +38,8 @@ _COLDEST = 1e-6
 
 @dataclass(frozen=True)
 class Strategy:
-    """``method`` and what it needs; ``constraints``: the names of those that are used, of all that a caller has.
+    """``method`` and what it needs; ``constraints``: the names of those that are used, of all that a caller has; ``parameters``: by the name of a
+    constraint, those of a ``Configurable`` one.
 
     ``greedy``: the likeliest token each time.  ``sample``: texts one after another, the best of all.  ``beam``: ``width`` prefixes.
     ``best_first``: texts in the order of p.  ``mcts``: as ``mcts``, with ``exploration``.  ``smc``: runs of ``width`` particles, weighted by
@@ -54,6 +56,7 @@ class Strategy:
     power: float = 1.0
     max_tokens: int = 256
     constraints: tuple[str, ...] = ("grammar",)
+    parameters: Mapping[str, Parameters] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, str) or self.method not in METHODS:
@@ -72,9 +75,21 @@ class Strategy:
             raise MaskwrightError(f"constraints: expected names, got {names!r}")
         object.__setattr__(self, "constraints", tuple(names))
         for name in self.constraints:
-            check_type(name, str, "constraints", MaskwrightError)
-            if name.encode("utf-8", "replace").decode() != name:
-                raise MaskwrightError(f"constraints: {name!r} has half a character, which no file holds")
+            check_text(name, "constraints")
+        self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        check_type(self.parameters, Mapping, "parameters", MaskwrightError)
+        kept = {}
+        for name, given in self.parameters.items():
+            if name not in self.constraints:
+                raise MaskwrightError(f"parameters: {name!r} is not among the constraints")
+            check_type(given, Mapping, f"parameters: {name!r}", MaskwrightError)
+            for each, value in given.items():
+                check_text(each, f"parameters: {name!r}")
+                check_scalar(value, f"parameters: {name!r}: {each!r}")
+            kept[name] = dict(given)
+        object.__setattr__(self, "parameters", kept)
 
     @classmethod
     def load(cls, path: str | Path) -> Strategy:
@@ -87,7 +102,7 @@ class Strategy:
             raise MaskwrightError(f"{path}: {error}") from None
         except RecursionError:
             raise MaskwrightError(f"{path}: nested too deeply for a strategy") from None
-        known = {field.name for field in fields(cls)}
+        known = {each.name for each in fields(cls)}
         if not isinstance(data, dict) or not data.keys() <= known:
             raise MaskwrightError(f"{path}: expected an object with members among {', '.join(sorted(known))}")
         return cls(**data)
@@ -96,11 +111,10 @@ class Strategy:
         """To a file, TOML or JSON by its suffix.  Raises ``MaskwrightError`` where it cannot be written."""
         path = _path(path)
         data = {**asdict(self), "constraints": list(self.constraints)}
-        # What is written here in JSON means the same in TOML, which has no pairs of surrogates, and no DEL as it is.
-        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in data.items()]
-        toml = "".join(lines).replace("\x7f", "\\u007f")
         try:
-            path.write_text(toml if path.suffix == ".toml" else json.dumps(data, indent=2) + "\n", "utf-8")
+            path.write_text(
+                _as_toml(data) if path.suffix == ".toml" else json.dumps(data, indent=2) + "\n", "utf-8"
+            )
         except (OSError, ValueError) as error:
             raise MaskwrightError(f"{path}: {error}") from None
 
@@ -112,7 +126,7 @@ class Strategy:
         grammar: CompiledGrammar,
         reward: Reward,
         *,
-        constraints: Mapping[str, Constraint] | None = None,
+        constraints: Mapping[str, Constraint | Configurable] | None = None,
         budget: int,
         seed: int | np.random.Generator | None = None,
     ) -> Best:
@@ -130,6 +144,22 @@ class Strategy:
         named = {"grammar": GrammarConstraint(grammar), **(constraints or {})}
         source = HuggingFaceModel(model, tokenizer, prompt, eos_ids=grammar.vocabulary.eos_ids)
         return search(source, self, named, reward, budget=budget, seed=seed)
+
+
+def _as_toml(data: dict[str, Any]) -> str:
+    """What is written in JSON means the same in TOML, which has no pairs of surrogates, and no DEL as it is."""
+
+    def lines(values: Mapping[str, Any]) -> list[str]:
+        return [
+            f"{json.dumps(name, ensure_ascii=False)} = {json.dumps(value, ensure_ascii=False)}\n"
+            for name, value in values.items()
+        ]
+
+    parameters = data.pop("parameters")
+    text = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in data.items()]
+    for name, given in parameters.items():
+        text += [f"\n[parameters.{json.dumps(name, ensure_ascii=False)}]\n", *lines(given)]
+    return "".join(text).replace("\x7f", "\\u007f")
 
 
 def _path(path: str | Path) -> Path:
@@ -158,7 +188,7 @@ class _SpentError(Exception):
 def search(
     model: LanguageModel,
     strategy: Strategy,
-    constraints: Mapping[str, Constraint],
+    constraints: Mapping[str, Constraint | Configurable],
     reward: Reward,
     *,
     budget: int,
@@ -167,19 +197,11 @@ def search(
     """The text of highest ``reward(ids)`` (0 to 1) that a strategy finds within ``budget`` calls of the model, one a prefix.
 
     Methods that can go on do so until the budget is spent, or until a text has reward 1.  Equal seeds give equal results.  Raises
-    ``MaskwrightError`` for names of constraints that are not there, ``ConstraintError`` for other rewards, and what the methods raise.
+    ``MaskwrightError`` for names of constraints and parameters that are not there, ``ConstraintError`` for other rewards, and what the methods raise.
     """
     check_type(strategy, Strategy, "strategy", MaskwrightError)
     check_type(constraints, Mapping, "constraints", MaskwrightError)
-    for name, each in constraints.items():
-        check_type(each, Constraint, f"constraints: {name!r}", MaskwrightError)
-    missing = set(strategy.constraints) - constraints.keys()
-    if missing:
-        raise MaskwrightError(
-            f"constraints: the strategy names {', '.join(sorted(missing))}; there are {', '.join(sorted(constraints))}; "
-            "give the others by name: constraints={name: Constraint}"
-        )
-    chosen = [constraints[name] for name in strategy.constraints]
+    chosen = configured(constraints, strategy.constraints, strategy.parameters)
     constraint = chosen[0] if len(chosen) == 1 else Product(chosen) if chosen else Everything()
     check_problem(model, constraint, budget=(budget, 1), max_tokens=(strategy.max_tokens, 1))
     check_function(reward, "reward")

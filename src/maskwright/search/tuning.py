@@ -16,8 +16,11 @@ from maskwright.base.arguments import generator, whole
 from maskwright.errors import LimitError, MaskwrightError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.models import LanguageModel
+from maskwright.search.configurable import Configurable, Scalar
 from maskwright.search.strategy import METHODS, Reward, Strategy, search
 
+Choices = dict[str, dict[str, tuple[Scalar, ...]]]
+"""By constraint and parameter, the values that it may have."""
 _SEEDS = 1 << 32
 """As many has the estimator."""
 _FIRST = 6
@@ -31,7 +34,7 @@ class Task:
     """A prompt's model, the constraints that there are, and the reward of complete texts (0 to 1), such as the tests that they pass."""
 
     model: LanguageModel
-    constraints: Mapping[str, Constraint]
+    constraints: Mapping[str, Constraint | Configurable]
     reward: Reward
 
 
@@ -70,7 +73,7 @@ def tune(
     arXiv 1810.05934).  So put tasks in an order that means nothing.
 
     ``methods``: those to choose from; the first trial of each comes before any other, with parameters that are drawn as later ones.
-    ``required``: constraints that are always used; the others of the tasks are used or not, as it pays.  Equal seeds give equal
+    ``required``: constraints that are always used; the others of the tasks are used or not, as it pays, and parameters of ``Configurable`` ones chosen.  Equal seeds give equal
     results.  Raises ``LimitError`` when the budget does not last for one trial, ``MaskwrightError`` for bad options and without optuna (``pip install "maskwright[tune]"``).
     """
     try:
@@ -92,6 +95,7 @@ def tune(
     number = int(rng.integers(_SEEDS)) if seed is None or rng is seed else whole(seed, "seed", low=0)
     shared = set.intersection(*(set(task.constraints) for task in tasks))
     optional = sorted(shared - set(required))
+    choices = _choices(tasks, [*required, *optional])
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(
         direction="maximize",
@@ -106,7 +110,7 @@ def tune(
     left = budget
     while left >= calls:
         asked = study.ask()
-        strategy = _suggested(asked, methods, required, optional, max_tokens)
+        strategy = _suggested(asked, methods, required, optional, choices, max_tokens)
         rewards: list[float] = []
         spent = 0
         for i, task in enumerate(tasks):
@@ -128,8 +132,29 @@ def tune(
     return Tuned(best.strategy, trials)
 
 
+def _choices(tasks: Sequence[Task], names: Sequence[str]) -> Choices:
+    """The parameters of the constraints that have some.  Raises ``MaskwrightError`` where tasks differ in them."""
+    found: Choices = {}
+    for name in names:
+        made = [
+            each.choices if isinstance(each, Configurable) else {}
+            for each in (task.constraints.get(name) for task in tasks)
+        ]
+        if any(each != made[0] for each in made):
+            raise MaskwrightError(
+                f"constraints: {name!r} has other parameters, or values of them, in some tasks"
+            )
+        found[name] = made[0]
+    return found
+
+
 def _suggested(
-    asked: Any, methods: Sequence[str], required: Sequence[str], optional: Sequence[str], max_tokens: int
+    asked: Any,
+    methods: Sequence[str],
+    required: Sequence[str],
+    optional: Sequence[str],
+    choices: Choices,
+    max_tokens: int,
 ) -> Strategy:
     method = asked.suggest_categorical("method", list(methods))
     given: dict[str, Any] = {}
@@ -142,4 +167,13 @@ def _suggested(
     if method == "smc":
         given["power"] = asked.suggest_float("power", 0.25, 4.0, log=True)
     used = [name for name in optional if asked.suggest_categorical(f"uses {name}", [True, False])]
-    return Strategy(method=method, max_tokens=max_tokens, constraints=(*required, *used), **given)
+    names = (*required, *used)
+    parameters = {
+        name: {
+            each: asked.suggest_categorical(f"{name}: {each}", values)
+            for each, values in choices[name].items()
+        }
+        for name in names
+        if choices[name]
+    }
+    return Strategy(method=method, max_tokens=max_tokens, constraints=names, parameters=parameters, **given)
