@@ -226,9 +226,13 @@ class BlackBox(GrammarConstraint):
     """A grammar that decides about single tokens, and says nothing of all."""
 
     exact = False
+    measured = False
 
     def masks(self, states: Sequence[Any]) -> None:
         return None
+
+    def needed(self, state: Any) -> int:
+        return 0
 
     def check(self, states: Sequence[Any], tokens: Sequence[int]) -> np.ndarray:
         pairs = zip(states, tokens, strict=True)
