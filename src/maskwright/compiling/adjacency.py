@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
+from maskwright._subsets import Alphabet, Edges, SubsetAutomaton
 from maskwright.base.deadline import check_time
-from maskwright.errors import GrammarError
+from maskwright.errors import GrammarError, LimitError
 
 _MANY_ITEMS = 16
 # Of the shipped grammars that stay below it, Python has 2 184, HTML 1 396.  Those that do not would pay a second for nothing.
 _MANY_STATES = 5_000
+# What the automaton counts as states is work for them as well, which their number and the deadline bound here.
+_MUCH_WORK = 1_000 * _MANY_STATES
 # Places of a rule that is told apart by its calls, and of all of them then.  HTML, which gains most, has 40 rules of up to 12, and 7 213 places.
 _SMALL, _MANY_PLACES = 12, 10_000
 
@@ -113,45 +116,25 @@ class Adjacency:
 
     def _sets(self, places: Places, lexemes: bool = False) -> list[tuple[int, int]] | None:
         """``lexemes``: those that are no terminals are told apart."""
-        closures = _closures(places)
-        known: dict[int, tuple[dict[int, int], int]] = {}
-
-        def moves(place: int) -> tuple[dict[int, int], int]:
-            """By terminal, the places behind it; the terminals that are waited for."""
-            if place not in known:
-                behind: dict[int, int] = {}
-                waits = 0
-                for at in members(closures[place]):
-                    for terminal, target in places.terms[at]:
-                        read = terminal if lexemes else max(terminal, -1)
-                        behind[read] = behind.get(read, 0) | 1 << target
-                    waits |= places.awaited(at)
-                known[place] = behind, waits
-            return known[place]
-
+        automaton, read, waits = _determinized(places, places.starts[self.start_rule], lexemes)
         found: dict[tuple[int, int], None] = {}
-        start = 1 << places.starts[self.start_rule]
-        seen = {(-1, start)}
-        for last, state in (work := [(-1, start)]):
+        seen = {(-1, 0)}
+        for last, state in (work := [(-1, 0)]):
             check_time()
-            behind: dict[int, int] = {}
-            waits = 0
-            for place in members(state):
-                more, awaited = moves(place)
-                waits |= awaited
-                for terminal, targets in more.items():
-                    behind[terminal] = behind.get(terminal, 0) | targets
-            if -1 in behind:
-                # Any lexeme that is no terminal may be one of these.
-                others = [read for read in behind if read < 0]
-                behind[-1] = reduce(or_, [behind.pop(read) for read in others])
-            found[last, waits] = None
-            new = [pair for pair in behind.items() if pair not in seen]
-            seen.update(new)
-            work += new
+            try:
+                row = automaton.row(state)
+            except LimitError:
+                return None
+            awaited = 0
+            for minterm, target in row.items():
+                awaited |= waits[minterm]
+                if minterm in read and (pair := (read[minterm], target)) not in seen:
+                    seen.add(pair)
+                    work.append(pair)
+            found[last, awaited] = None
             if len(work) > _MANY_STATES:
                 return None
-        return [(last, waits) for last, waits in found if waits]
+        return [(last, awaited) for last, awaited in found if awaited]
 
     def beside(self, terminals: int) -> list[list[int]]:
         """By terminal, the ignored ones that are waited for wherever it is (``Lexing.placed``), sorted."""
@@ -365,20 +348,54 @@ def _size(places: Places, start: int) -> int:
     return size
 
 
-def _closures(flat: Places) -> list[int]:
-    """By place, those that are reached from it without a terminal, itself among them."""
-    closures = [1 << at for at in range(len(flat.terms))]
-    changed = True
-    while changed:
-        changed = False
-        for at in range(len(closures) - 1, -1, -1):
-            check_time()
-            reached = closures[at]
-            for _, target in flat.calls[at]:
-                reached |= closures[target]
-            changed = changed or reached != closures[at]
-            closures[at] = reached
-    return closures
+def _determinized(
+    flat: Places, start: int, lexemes: bool
+) -> tuple[SubsetAutomaton, dict[int, int], dict[int, int]]:
+    """The automaton of flat places; by its symbols, the terminal that is read (-1: a lexeme that is none), and what is waited for,
+    a bit for each terminal.
+
+    A symbol is a terminal, a lexeme that is none, any other such one, or that an ignored terminal is waited for, which leads nowhere.
+    """
+    terminals = sorted({each for terms in flat.terms for each, _ in terms} | {-1})
+    ignored = sorted({each for some in flat.ignored for each in some})
+    symbols: list[tuple[int, bool]] = [(each, True) for each in terminals] + [
+        (each, False) for each in ignored
+    ]
+    numbers = {symbol: number for number, symbol in enumerate(symbols)}
+    alphabet = Alphabet(((0, len(symbols) - 1),), [((number, number),) for number in range(len(symbols))])
+    minterms = [alphabet.members(((number, number),)) for number in range(len(symbols))]
+    sets = list(minterms)
+    if lexemes:
+        # Any lexeme that is no terminal may be one of these.
+        sets[numbers[-1, True]] = tuple(
+            sorted(
+                each
+                for number, (terminal, _) in enumerate(symbols)
+                if terminal < 0
+                for each in minterms[number]
+            )
+        )
+    nowhere = len(flat.terms)
+    edges = Edges(
+        [
+            (place, numbers[terminal if lexemes else max(terminal, -1), True], target)
+            for place, terms in enumerate(flat.terms)
+            for terminal, target in terms
+        ]
+        + [(place, numbers[each, False], nowhere) for place, some in enumerate(flat.ignored) for each in some]
+    )
+    epsilons = [(place, target) for place, calls in enumerate(flat.calls) for _, target in calls]
+    # All places accept: what leads to no end is left out of the automaton.
+    epsilons += [(place, nowhere) for place in range(nowhere)]
+    automaton = SubsetAutomaton(alphabet, nowhere + 1, start, nowhere, sets, edges, epsilons, _MUCH_WORK)
+    read: dict[int, int] = {}
+    waits: dict[int, int] = {}
+    for number, (terminal, is_read) in enumerate(symbols):
+        [minterm] = minterms[number]
+        if is_read:
+            read[minterm] = max(terminal, -1)
+        waits[minterm] = 1 << terminal if terminal >= 0 else 0
+    return automaton, read, waits
 
 
 def _bit(classes: list[int], terminal: int, others: int) -> int:
