@@ -183,7 +183,7 @@ C_WORDS = {
 }  # fmt: skip
 # What gcc says of C that its standard calls constraints, not syntax: of names, types and values, and of what stands in a loop or a switch.
 C_MEANING = re.compile(
-    r"undeclared|cannot initialize|variably modified|variable-sized|array of functions|unknown type name|lvalue required|invalid (type argument|operands|use|initializer)|wrong type argument|has (non-integer|incomplete)|request for member|not a"
+    r"undeclared|cannot initialize|flexible array|variably modified|variable-sized|array of functions|unknown type name|lvalue required|invalid (type argument|operands|use|initializer)|wrong type argument|has (non-integer|incomplete)|request for member|not a"
     r"n? (integer|constant|structure|function|pointer|array)|is not (an integer|constant|a (function|constant))|declared as (function|array)|is initialized|incompatible|array (type|size)|(re|previously )declared"
     r"|redefinition|redeclaration|subscripted value|used (as|but)|cast specifies|defined as wrong kind|duplicate|data types in|in declaration specifiers|void|within (a )?(loop|switch)"
     r"|not within|conflicting|initializer element|size of|not supported|storage size|is not|out of range|negative"
