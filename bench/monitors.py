@@ -16,7 +16,7 @@ import random
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -150,6 +150,16 @@ def ways_to_write(
     }
 
 
+def report(rows: Mapping[str, Any], args: argparse.Namespace, max_tokens: int) -> None:
+    """Print the rows, which are dataclasses, and write them with what was asked for to ``args.out``."""
+    for name, row in rows.items():
+        print(name, row)
+    if args.out:
+        given = {"tasks": args.tasks, "texts": args.texts, "max_tokens": max_tokens}
+        record = {**given, "rows": {name: asdict(row) for name, row in rows.items()}}
+        args.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
 def names_of(tables: dict[str, Any]) -> set[str]:
     return {name.lower() for table, columns in tables.items() for name in (table, *columns)}
 
@@ -177,12 +187,7 @@ def main() -> None:
                 written = write(args.texts, number)
                 rows[name].seconds += time.perf_counter() - began
                 print(f"{name}: {rows[name].add(written, connection)!r}", flush=True)
-    for name, row in rows.items():
-        print(name, row)
-    if args.out:
-        given = {"tasks": args.tasks, "texts": args.texts, "max_tokens": MAX_TOKENS}
-        record = {**given, "rows": {name: asdict(row) for name, row in rows.items()}}
-        args.out.write_text(json.dumps(record, indent=1) + "\n")
+    report(rows, args, MAX_TOKENS)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,12 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from monitors import report
 
 import maskwright as mw
 from maskwright.sampling import (
@@ -223,12 +224,7 @@ def main() -> None:
             row.tasks_answered += 1
             row.tasks_compile += said[best][1]
             print(f"{name}: {texts[best]!r} {said[best]}", flush=True)
-    for name, row in rows.items():
-        print(name, row)
-    if args.out:
-        given = {"tasks": args.tasks, "texts": args.texts, "max_tokens": MAX_TOKENS}
-        record = {**given, "rows": {name: asdict(row) for name, row in rows.items()}}
-        args.out.write_text(json.dumps(record, indent=1) + "\n")
+    report(rows, args, MAX_TOKENS)
 
 
 if __name__ == "__main__":
