@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
 from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
@@ -30,9 +31,14 @@ from maskwright.sampling import (
     anchored,
     mixture,
     product,
+    smc,
 )
 
 ROOT = Path(__file__).resolve().parent.parent
+BUDGETS = (4.0, 16.0, 64.0)
+"""Nats for a text, where a model may copy."""
+RUN = 12
+"""So many characters in a row count as copied."""
 CONTEXT = "A page about software for language models.\n\n"
 
 
@@ -194,6 +200,55 @@ def anchoring(strong: LanguageModel, safe: LanguageModel, length: int = 24) -> l
     return found
 
 
+def copied(text: str, source: str) -> float:
+    """Share of the source's characters in runs of ``RUN`` and more that the text has too."""
+    runs = [source[at : at + RUN] in text for at in range(len(source) - RUN + 1)]
+    return sum(any(runs[max(0, at - RUN + 1) : at + 1]) for at in range(len(source))) / len(source)
+
+
+def nats(model: HuggingFaceModel, ids: list[int]) -> float:
+    """-log p of a token, on average."""
+    with torch.no_grad():
+        logits = model.model(torch.tensor([[*model.prompt_ids, *ids]])).logits[
+            0, len(model.prompt_ids) - 1 : -1
+        ]
+    rows = torch.log_softmax(logits.double(), dim=-1)
+    return -sum(float(rows[at, token]) for at, token in enumerate(ids)) / max(1, len(ids))
+
+
+def copying(generator: mw.Generator, texts: list[str], length: int = 40) -> list[dict[str, Any]]:
+    """In token form: a strong model that knows a text, as its prompt has it, near one that does not; how much is written again."""
+
+    def asked(question: str) -> HuggingFaceModel:
+        messages = [{"role": "user", "content": question}]
+        prompt = generator.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return HuggingFaceModel(generator.model, generator.tokenizer, prompt)
+
+    rows: dict[str, list[list[float]]] = defaultdict(list)
+    for number, text in enumerate(texts):
+        begun = " ".join(text.split()[:3])
+        strong = asked(f'A manual says: "{text}" Write the sentence that begins with "{begun}" again.')
+        safe = asked(f'Write a sentence of a manual that begins with "{begun}".')
+        ways = {f"{budget:g}": anchored(strong, safe, budget, steps=length) for budget in BUDGETS}
+        for name, model in {"safe itself": safe, **ways, "strong itself": strong}.items():
+            post = smc(model, None, 4, ess_threshold=0, max_tokens=length, seed=number)
+            for ids in post.sequences:
+                rows[name].append([copied(safe.decode(ids), text), nats(strong, ids), nats(safe, ids)])
+    found = []
+    for name, some in rows.items():
+        share, by_strong, by_safe = np.mean(some, axis=0).tolist()
+        found.append(
+            {
+                "budget": name,
+                "copied": share,
+                "strong_nats_per_token": by_strong,
+                "safe_nats_per_token": by_safe,
+            }
+        )
+        print(found[-1], flush=True)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -218,6 +273,7 @@ def main() -> None:
         "healing": healing(tokens, texts),
         "together": together(first, second, few),
         "anchored": anchoring(first, second),
+        "copying": copying(generator, texts),
     }
     if args.out:
         args.out.write_text(json.dumps(found, indent=1) + "\n")

