@@ -84,9 +84,13 @@ def test_the_causal_mode() -> None:
     ]
     check(texts[0])
     assert texts[0] == texts[1]
-    unknown = HuggingFaceDiffusionModel(causal, mask_id=MASK, eos_ids=[END])
-    with pytest.raises(CanvasError, match="pass causal="):
+    unknown = HuggingFaceDiffusionModel(
+        causal, mask_id=MASK, eos_ids=[END], call=lambda *_: pytest.fail("it is said before the first call")
+    )
+    with pytest.raises(CanvasError, match="takes causal="):
         infill(unknown, GRAMMAR, canvas, schedule=Schedule(verify=True))
+    with pytest.raises(CanvasError, match="pass causal="):
+        unknown.causal_logits(canvas)
 
 
 @pytest.mark.parametrize("prompt", [[], [3, 4, 5]])

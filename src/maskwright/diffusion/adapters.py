@@ -75,9 +75,13 @@ class HuggingFaceDiffusionModel(MaskedDiffusionModel):
             return super().logits_of(canvases)
         return self._logits_by(self._call, canvases)
 
+    @property
+    def has_causal_logits(self) -> bool:
+        return self._causal is not None
+
     def causal_logits(self, canvas: list[int]) -> Any:
         if self._causal is None:
-            raise CanvasError("verify: how to call the model's causal mode is not known; pass causal=...")
+            raise CanvasError("how to call the model's causal mode is not known; pass causal=...")
         return self._logits_by(self._causal, [canvas])[0]
 
     def _logits_by(self, call: Callable[[Any, Any], Any], canvases: list[list[int]]) -> Any:

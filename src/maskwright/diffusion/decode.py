@@ -196,9 +196,9 @@ def _check_schedule(run: Run, anchors: Anchors) -> None:
                 raise CanvasError("steps=1: anchors take a step of their own; at least steps=2 would do")
             run.schedule = replace(schedule, steps=schedule.steps - 1)
         run.blocks = run.schedule.blocks(len(run.canvas), run.generated)
-    if schedule.verify and type(run.model).causal_logits is MaskedDiffusionModel.causal_logits:
+    if schedule.verify and not run.model.has_causal_logits:
         raise CanvasError(
-            "verify: the model has no causal_logits; the causal mode of a block-diffusion model has them"
+            "verify: the model has no causal_logits, those of the causal mode of a block-diffusion model; HuggingFaceDiffusionModel takes causal=..."
         )
     if schedule.verify and (run.model.kind != "absorbing" or not isinstance(run.canvas, Canvas)):
         raise CanvasError("verify: only with the criterion exact, and a model of kind absorbing")

@@ -45,6 +45,11 @@ class MaskedDiffusionModel:
         """
         raise NotImplementedError
 
+    @property
+    def has_causal_logits(self) -> bool:
+        """Whether there are ``causal_logits``: by default, whether a class defines them."""
+        return type(self).causal_logits is not MaskedDiffusionModel.causal_logits
+
     def encode(self, text: str) -> list[int]:
         """Token ids of text that is fixed in a canvas.  By default unknown: the fewest tokens are taken."""
         raise NotImplementedError
