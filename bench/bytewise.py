@@ -37,6 +37,8 @@ from maskwright.sampling import (
 ROOT = Path(__file__).resolve().parent.parent
 BUDGETS = (4.0, 16.0, 64.0)
 """Nats for a text, where a model may copy."""
+COOL = 0.4
+"""At temperature 1, this model hardly repeats what it is told to."""
 RUN = 12
 """So many characters in a row count as copied."""
 CONTEXT = "A page about software for language models.\n\n"
@@ -222,7 +224,7 @@ def copying(generator: mw.Generator, texts: list[str], length: int = 40) -> list
     def asked(question: str) -> HuggingFaceModel:
         messages = [{"role": "user", "content": question}]
         prompt = generator.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return HuggingFaceModel(generator.model, generator.tokenizer, prompt)
+        return HuggingFaceModel(generator.model, generator.tokenizer, prompt, temperature=COOL)
 
     rows: dict[str, list[list[float]]] = defaultdict(list)
     for number, text in enumerate(texts):

@@ -81,7 +81,7 @@ def test_sets_are_those_of_all_rows_of_lexemes(lexemes: bool) -> None:
 
 
 def test_what_leads_to_no_end_is_waited_for_as_well() -> None:
-    """An automaton without the states that lead to no end would leave it out."""
+    """A rule without an end: nothing of it may be left out."""
     places = Places()
     for _ in range(3):
         places.add()

@@ -117,15 +117,80 @@ def test_parameters_that_are_not_there(parameters: Any, message: str) -> None:
         search(MODEL, chosen, CONSTRAINTS, right, budget=20)
 
 
-def test_what_is_not_configurable() -> None:
-    for choices in ({"most": []}, {"most": "abc"}, {"most": 3}, {"most": [None]}):
-        with pytest.raises(mw.MaskwrightError, match="most"):
-            Configurable(lambda most: GRAMMAR, **choices)  # type: ignore[arg-type]
-    with pytest.raises(mw.MaskwrightError, match="make"):
-        Configurable(3)  # type: ignore[arg-type]
+def grammar_of(**parameters: Any) -> GrammarConstraint:
+    return GRAMMAR
+
+
+@pytest.mark.parametrize(
+    ("make", "choices", "message"),
+    [
+        (grammar_of, {"most": []}, "most: expected a list"),
+        (grammar_of, {"most": "abc"}, "most: expected a list"),
+        (grammar_of, {"most": 3}, "most: expected a list"),
+        (grammar_of, {"most": [None]}, "most"),
+        (grammar_of, {"most": [float("inf")]}, "most: expected a finite number"),
+        (grammar_of, {"most": [2**63]}, "most: expected an integer of 64 bits"),
+        (grammar_of, {"\ud800": [1]}, "half a character"),
+        (
+            lambda least: GRAMMAR,
+            {"most": [1]},
+            "make: missing a required argument: 'least'; its parameters are most",
+        ),
+        (3, {}, "make: expected a function of the parameters, got int"),
+    ],
+)
+def test_what_is_not_configurable(make: Any, choices: dict[str, Any], message: str) -> None:
+    with pytest.raises(mw.MaskwrightError, match=message):
+        Configurable(make, **choices)
+
+
+def test_what_makes_no_constraint() -> None:
     given: dict[str, Any] = {"grammar": Configurable(lambda: 3)}  # type: ignore[arg-type,return-value]
     with pytest.raises(mw.MaskwrightError, match="what make returns"):
         search(MODEL, Strategy(), given, right, budget=20)
+    with pytest.raises(mw.MaskwrightError, match="constraints"):
+        search(MODEL, Strategy(), {"grammar": GRAMMAR, 3: GRAMMAR}, right, budget=20)  # type: ignore[dict-item]
+
+
+def test_values_are_those_of_the_choices() -> None:
+    """A file says 3.0, numpy says int64: what is made gets the 3 that it named."""
+    seen: list[Any] = []
+
+    def make(**given: Any) -> GrammarConstraint:
+        seen.append(given)
+        return GRAMMAR
+
+    constraint = Configurable(make, make=[np.int64(2), 3], self=[True, 1])
+    for value in (3.0, np.float64(3.0), np.int64(3)):
+        constraint.made({"make": value})
+    constraint.made({"self": 1})
+    assert [repr(each) for each in seen] == ["{'make': 3, 'self': True}"] * 3 + ["{'make': 2, 'self': 1}"]
+
+
+def test_parameters_that_were_changed_are_not_saved(tmp_path: Path) -> None:
+    changed = Strategy(constraints=("short",), parameters={"short": {"most": 3}})
+    changed.parameters["short"]["most"] = [1]  # type: ignore[index]
+    with pytest.raises(mw.MaskwrightError, match="'most'"):
+        changed.save(tmp_path / "changed.toml")
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_of_constraints_and_parameters_do_not_meet() -> None:
+    """However they are called: each parameter is chosen by itself."""
+    pytest.importorskip("optuna", reason="the optional extra tune is not installed")
+    constraints = {
+        "a": Configurable(grammar_of, **{"b: c": [1, 2]}),
+        "a: b": Configurable(grammar_of, c=["x", "y"]),
+        "uses a": Configurable(grammar_of, c=[True, 1]),
+        "a: c": GRAMMAR,
+    }
+    found = tune(
+        [Task(MODEL, constraints, right)], budget=400, calls=5, required=("a", "a: b", "uses a"), max_tokens=6
+    )
+    tried = [trial.strategy.parameters for trial in found.trials]
+    for name, parameter, count in (("a", "b: c", 2), ("a: b", "c", 2), ("uses a", "c", 2)):
+        assert len({repr(each[name][parameter]) for each in tried}) == count
+    assert len({(each["a"]["b: c"], each["a: b"]["c"]) for each in tried}) > 2
 
 
 def test_tasks_whose_parameters_differ() -> None:
@@ -134,3 +199,6 @@ def test_tasks_whose_parameters_differ() -> None:
     tasks = [Task(MODEL, CONSTRAINTS, right), Task(MODEL, {"grammar": GRAMMAR, "short": other}, right)]
     with pytest.raises(mw.MaskwrightError, match="'short' has other parameters"):
         tune(tasks, budget=100, calls=5)
+    tasks[1] = Task(MODEL, {"grammar": GRAMMAR}, right)
+    with pytest.raises(mw.MaskwrightError, match="some tasks have no 'short'"):
+        tune(tasks, budget=100, calls=5, required=("grammar", "short"))

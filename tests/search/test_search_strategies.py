@@ -300,6 +300,14 @@ def test_generators_take_a_strategy() -> None:
         0.5,
         first.latency_p50_seconds,
     )
+    # Nothing is a value as well; a reward that raises says nothing of the output.
+    nothing = gen.search(
+        "x", {"type": "null"}, Strategy("greedy", max_tokens=8), lambda value: 1.0, budget=20
+    )
+    assert nothing is None and gen.metrics.rates().schema_validity == pytest.approx(2 / 3)
+    with pytest.raises(ZeroDivisionError):
+        gen.search("x", {"type": "null"}, Strategy("greedy", max_tokens=8), lambda value: 1 / 0, budget=20)
+    assert gen.metrics.rates().outputs == 3
 
 
 @pytest.mark.slow

@@ -116,7 +116,10 @@ class Adjacency:
 
     def _sets(self, places: Places, lexemes: bool = False) -> list[tuple[int, int]] | None:
         """``lexemes``: those that are no terminals are told apart."""
-        automaton, read, waits = _determinized(places, places.starts[self.start_rule], lexemes)
+        try:
+            automaton, read, waits = _determinized(places, places.starts[self.start_rule], lexemes)
+        except LimitError:
+            return None
         found: dict[tuple[int, int], None] = {}
         seen = {(-1, 0)}
         for last, state in (work := [(-1, 0)]):
@@ -385,8 +388,6 @@ def _determinized(
         + [(place, numbers[each, False], nowhere) for place, some in enumerate(flat.ignored) for each in some]
     )
     epsilons = [(place, target) for place, calls in enumerate(flat.calls) for _, target in calls]
-    # All places accept: what leads to no end is left out of the automaton.
-    epsilons += [(place, nowhere) for place in range(nowhere)]
     automaton = SubsetAutomaton(alphabet, nowhere + 1, start, nowhere, sets, edges, epsilons, _MUCH_WORK)
     read: dict[int, int] = {}
     waits: dict[int, int] = {}

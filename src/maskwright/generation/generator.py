@@ -38,7 +38,7 @@ from maskwright.generation.outputs import Changes, Output
 from maskwright.generation.prompts import Prompt, Prompter, is_messages
 from maskwright.generation.results import Generation, Step
 from maskwright.generation.row import Row, Stop, too_short
-from maskwright.generation.searched import searched, strategy_of
+from maskwright.generation.searched import searched, strategy_of, value_of
 from maskwright.generation.stops import check_stops
 from maskwright.generation.trace import Trace, trace
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from maskwright.sampling.constraints import Constraint
+    from maskwright.search.configurable import Configurable
     from maskwright.search.strategy import Strategy
 
 Returned = TypeVar("Returned")
@@ -201,7 +202,7 @@ class Generator:
         strategy: Strategy | str | Path,
         reward: Callable[[Value], float],
         *,
-        constraints: Mapping[str, Constraint] | None = ...,
+        constraints: Mapping[str, Constraint | Configurable] | None = ...,
         budget: int = ...,
         seed: int | None = ...,
         schema_in_prompt: bool = ...,
@@ -214,7 +215,7 @@ class Generator:
         strategy: Strategy | str | Path,
         reward: Callable[[Any], float],
         *,
-        constraints: Mapping[str, Constraint] | None = ...,
+        constraints: Mapping[str, Constraint | Configurable] | None = ...,
         budget: int = ...,
         seed: int | None = ...,
         schema_in_prompt: bool = ...,
@@ -226,7 +227,7 @@ class Generator:
         strategy: Strategy | str | Path,
         reward: Callable[[Any], float],
         *,
-        constraints: Mapping[str, Constraint] | None = None,
+        constraints: Mapping[str, Constraint | Configurable] | None = None,
         budget: int = 1000,
         seed: int | None = None,
         schema_in_prompt: bool = False,
@@ -234,19 +235,25 @@ class Generator:
         """The value of highest ``reward(value)`` (0 to 1) that a ``maskwright.search.Strategy`` finds within ``budget`` model calls.
 
         ``strategy``: itself or its file, such as one that was tuned.  ``constraints``: those that it names beside ``"grammar"``, which is that of the type.
-        A value that the type refuses is worth 0.  None when no text was complete in time.  ``metrics`` counts one output, with a token for each model call.
+        A value that the type refuses is worth 0.  None when no text was complete in time.  ``metrics`` counts one output, with a token for each model call; none where a
+        reward raises, or the strategy means nothing here.
         """
         chosen = strategy_of(strategy)
         asked = options_of({"max_new_tokens": chosen.max_tokens, "schema_in_prompt": schema_in_prompt})
         began = time.perf_counter()
         (job,) = self._jobs([prompt], [output_type], asked)
-        value, calls = searched(
+        best = searched(
             chosen, self.model, self.tokenizer, job.prompt, job.grammar, job.output, reward,
             room=job.room, constraints=constraints, budget=budget, seed=seed,
         )  # fmt: skip
-        seconds = None if value is None else time.perf_counter() - began
-        self.metrics.add(valid=value is not None, tokens=calls, seconds=seconds)
-        return value
+        found = False
+        try:
+            value = None if best.ids is None else value_of(best.ids, job.grammar, job.output)
+            found = best.ids is not None
+            return value
+        finally:
+            seconds = time.perf_counter() - began if found else None
+            self.metrics.add(valid=found, tokens=best.calls, seconds=seconds)
 
     def as_completed(
         self, requests: Iterable[tuple[Prompt, Any, Mapping[str, Any]]]

@@ -14,7 +14,7 @@ from maskwright.generation.outputs import Output
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from maskwright.search.strategy import Strategy
+    from maskwright.search.strategy import Best, Strategy
 
 
 def strategy_of(given: Strategy | str | Path) -> Strategy:
@@ -39,19 +39,20 @@ def searched(
     *,
     room: int,
     **options: Any,
-) -> tuple[Any, int]:
-    """The value of highest reward, or None, and the model calls.  ``room``: the tokens that it may have.  ``options``: see ``Strategy.write``."""
-
-    def value(ids: list[int]) -> Any:
-        return output.value(grammar.vocabulary.decode(ids).decode("utf-8", "replace"))
+) -> Best:
+    """The text of highest reward, of its value (``value_of``).  ``room``: the tokens that it may have.  ``options``: see ``Strategy.write``."""
 
     def judged(ids: list[int]) -> float:
         try:
-            found = value(ids)
+            found = value_of(ids, grammar, output)
         except OutputError:
             return 0.0
         return reward(found)
 
     limited = replace(strategy, max_tokens=room)
-    best = limited.write(model, tokenizer, prompt, grammar, judged, **options)
-    return (None if best.ids is None else value(best.ids)), best.calls
+    return limited.write(model, tokenizer, prompt, grammar, judged, **options)
+
+
+def value_of(ids: list[int], grammar: CompiledGrammar, output: Output) -> Any:
+    """Raises ``OutputError`` for a text that the type refuses."""
+    return output.value(grammar.vocabulary.decode(ids).decode("utf-8", "replace"))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from maskwright.base.arguments import check_function, check_type
+import numpy as np
+
+from maskwright.base.arguments import check_type
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import Constraint
 
@@ -14,6 +18,8 @@ Scalar = bool | int | float | str
 """What a file holds of a parameter."""
 Parameters = Mapping[str, Scalar]
 _SCALARS = (bool, int, float, str)
+_LARGEST = 2**63 - 1
+"""Integers of TOML go as far."""
 
 
 class Configurable:
@@ -22,42 +28,65 @@ class Configurable:
     ``Configurable(lambda most: Predicate(lambda ids: len(ids) <= most), most=[4, 8, 16])``.  A strategy says which (``Strategy.parameters``); of what it
     says nothing, the first value is taken.
 
-    Raises ``MaskwrightError`` for parameters without a value, and for values that are no numbers, texts or bools.
+    Raises ``MaskwrightError`` for parameters without a value or that ``make`` does not take, and for values that are no bools, texts,
+    finite numbers or integers of 64 bits.
     """
 
-    def __init__(self, make: Callable[..., Constraint], **choices: Sequence[Scalar]) -> None:
-        check_function(make, "make")
+    def __init__(self, make: Callable[..., Constraint], /, **choices: Sequence[Scalar]) -> None:
+        if not callable(make):
+            raise MaskwrightError(f"make: expected a function of the parameters, got {type(make).__name__}")
         self._make = make
-        self.choices: dict[str, tuple[Scalar, ...]] = {}
+        known: dict[str, tuple[Scalar, ...]] = {}
         for name, values in choices.items():
+            check_text(name, "the name of a parameter")
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 raise MaskwrightError(f"{name}: expected a list of values, got {values!r}")
-            self.choices[name] = tuple(check_scalar(value, name) for value in values)
+            known[name] = tuple(scalar(value, name) for value in values)
+        self.choices: Mapping[str, tuple[Scalar, ...]] = MappingProxyType(known)
+        try:
+            signature = inspect.signature(make)
+        except (TypeError, ValueError):
+            return  # written in C, and says nothing
+        try:
+            signature.bind(**self._first())
+        except TypeError as error:
+            raise MaskwrightError(f"make: {error}; its parameters are {', '.join(known) or 'none'}") from None
+
+    def _first(self) -> dict[str, Scalar]:
+        return {name: values[0] for name, values in self.choices.items()}
 
     def made(self, parameters: Parameters) -> Constraint:
         """The constraint.  Raises ``MaskwrightError`` for parameters that are not there, and values that are not among the choices."""
+        chosen = self._first()
         for name, value in parameters.items():
             known = self.choices.get(name)
             if known is None:
                 raise MaskwrightError(f"no parameter {name!r}; there are {', '.join(self.choices) or 'none'}")
-            if not any(_same(value, each) for each in known):
+            # A file may say 3.0 of 3.
+            same = [each for each in known if same_scalar(value, each)]
+            if not same:
                 raise MaskwrightError(
                     f"{name}: {value!r} is not among {', '.join(repr(each) for each in known)}"
                 )
-        made = self._make(**{name: values[0] for name, values in self.choices.items()} | dict(parameters))
+            chosen[name] = same[0]
+        made = self._make(**chosen)
         check_type(made, Constraint, "what make returns", MaskwrightError)
         return made
 
 
-def check_scalar(value: Any, name: str) -> Scalar:
-    """The value, if a file can hold it.  Raises ``MaskwrightError``."""
+def scalar(value: Any, name: str) -> Scalar:
+    """The value as one of Python's own types, if a file can hold it.  Raises ``MaskwrightError``."""
+    if isinstance(value, np.generic):
+        value = value.item()
     check_type(value, _SCALARS, name, MaskwrightError)
     if isinstance(value, float) and not math.isfinite(value):
         raise MaskwrightError(f"{name}: expected a finite number, got {value}")
+    if isinstance(value, int) and not -_LARGEST - 1 <= value <= _LARGEST:
+        raise MaskwrightError(f"{name}: expected an integer of 64 bits")
     if isinstance(value, str):
         check_text(value, name)
-    scalar: Scalar = value
-    return scalar
+    found: Scalar = value
+    return found
 
 
 def check_text(text: Any, name: str) -> None:
@@ -67,7 +96,7 @@ def check_text(text: Any, name: str) -> None:
         raise MaskwrightError(f"{name}: {text!r} has half a character, which no file holds")
 
 
-def _same(a: Scalar, b: Scalar) -> bool:
+def same_scalar(a: Scalar, b: Scalar) -> bool:
     """True is not 1."""
     return a == b and isinstance(a, bool) == isinstance(b, bool)
 
@@ -79,6 +108,7 @@ def configured(
 ) -> list[Constraint]:
     """Those of ``names``, made of their parameters.  Raises ``MaskwrightError`` for what is not there."""
     for name, each in constraints.items():
+        check_type(name, str, "constraints", MaskwrightError)
         check_type(each, (Constraint, Configurable), f"constraints: {name!r}", MaskwrightError)
     missing = set(names) - constraints.keys()
     if missing:

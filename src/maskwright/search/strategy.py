@@ -26,7 +26,7 @@ from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_s
 from maskwright.sampling.models import LanguageModel, ModelState, one_end
 from maskwright.sampling.sequential import smc
 from maskwright.search.best_first import best_first
-from maskwright.search.configurable import Configurable, Parameters, check_scalar, check_text, configured
+from maskwright.search.configurable import Configurable, Parameters, check_text, configured, scalar
 from maskwright.search.monte_carlo import mcts
 from maskwright.search.result import allowed_scores, check_problem, number
 
@@ -85,10 +85,11 @@ class Strategy:
             if name not in self.constraints:
                 raise MaskwrightError(f"parameters: {name!r} is not among the constraints")
             check_type(given, Mapping, f"parameters: {name!r}", MaskwrightError)
-            for each, value in given.items():
+            kept[name] = {
+                each: scalar(value, f"parameters: {name!r}: {each!r}") for each, value in given.items()
+            }
+            for each in given:
                 check_text(each, f"parameters: {name!r}")
-                check_scalar(value, f"parameters: {name!r}: {each!r}")
-            kept[name] = dict(given)
         object.__setattr__(self, "parameters", kept)
 
     @classmethod
@@ -110,6 +111,7 @@ class Strategy:
     def save(self, path: str | Path) -> None:
         """To a file, TOML or JSON by its suffix.  Raises ``MaskwrightError`` where it cannot be written."""
         path = _path(path)
+        self._check_parameters()  # the mapping can be changed
         data = {**asdict(self), "constraints": list(self.constraints)}
         try:
             path.write_text(

@@ -6,6 +6,7 @@ are those of ``Strategy``, and the file that comes out is used as it is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +74,7 @@ def tune(
     arXiv 1810.05934).  So put tasks in an order that means nothing.
 
     ``methods``: those to choose from; the first trial of each comes before any other, with parameters that are drawn as later ones.
-    ``required``: constraints that are always used; the others of the tasks are used or not, as it pays, and parameters of ``Configurable`` ones chosen.  Equal seeds give equal
+    ``required``: constraints that are always used; the others of the tasks are used or not, as it pays.  Parameters of ``Configurable`` constraints are chosen as well.  Equal seeds give equal
     results.  Raises ``LimitError`` when the budget does not last for one trial, ``MaskwrightError`` for bad options and without optuna (``pip install "maskwright[tune]"``).
     """
     try:
@@ -136,16 +137,22 @@ def _choices(tasks: Sequence[Task], names: Sequence[str]) -> Choices:
     """The parameters of the constraints that have some.  Raises ``MaskwrightError`` where tasks differ in them."""
     found: Choices = {}
     for name in names:
-        made = [
-            each.choices if isinstance(each, Configurable) else {}
-            for each in (task.constraints.get(name) for task in tasks)
-        ]
-        if any(each != made[0] for each in made):
+        given = [task.constraints.get(name) for task in tasks]
+        if any(each is None for each in given):
+            raise MaskwrightError(f"constraints: some tasks have no {name!r}")
+        made = [dict(each.choices) if isinstance(each, Configurable) else {} for each in given]
+        # By what is written: True is not 1.
+        if any(repr(each) != repr(made[0]) for each in made):
             raise MaskwrightError(
                 f"constraints: {name!r} has other parameters, or values of them, in some tasks"
             )
         found[name] = made[0]
     return found
+
+
+def _key(kind: str, *names: str) -> str:
+    """A name of the estimator's: no two are the same, whatever constraints are called."""
+    return f"{kind} {json.dumps(names)}"
 
 
 def _suggested(
@@ -166,11 +173,11 @@ def _suggested(
         given["exploration"] = asked.suggest_float("exploration", 0.1, 4.0, log=True)
     if method == "smc":
         given["power"] = asked.suggest_float("power", 0.25, 4.0, log=True)
-    used = [name for name in optional if asked.suggest_categorical(f"uses {name}", [True, False])]
+    used = [name for name in optional if asked.suggest_categorical(_key("uses", name), [True, False])]
     names = (*required, *used)
     parameters = {
         name: {
-            each: asked.suggest_categorical(f"{name}: {each}", values)
+            each: values[asked.suggest_categorical(_key("value", name, each), list(range(len(values))))]
             for each, values in choices[name].items()
         }
         for name in names
