@@ -2,8 +2,8 @@
 
     python bench/contains_masks.py [--walks 20] [--out FILE]
 
-A walk takes a random one of the tokens that the mask allows, ends of the text left out, up to 40 of them.  Each row is a grammar of its own in a
-process that has compiled none like it; its masks are all new.
+A walk takes a random one of the tokens that the mask allows, ends of the text left out, up to 40 of them.  Each row is a grammar of its own, in a process that
+has compiled none like it: the first mask is new, later ones are as often as walks come to new states.
 """
 
 from __future__ import annotations

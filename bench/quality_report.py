@@ -114,6 +114,13 @@ def summary(records: Sequence[Record], engines: Sequence[str], base: str) -> dic
                 }
                 for engine, each in found.items()
             },
+            "executes_by_kind": {
+                engine: {
+                    kind: mean(record["executes"] for record in each if record["kind"] == kind)
+                    for kind in kinds
+                }
+                for engine, each in found.items()
+            },
         }
     return result
 

@@ -16,12 +16,14 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import quality_programs  # registers its kinds
 import torch
+from quality_report import paired_interval
 from quality_tasks import Task, make_tasks
 from sampling_cases import BlackBox
 
@@ -38,6 +40,7 @@ from maskwright.sampling.constraints import END
 
 assert quality_programs.__name__ == "quality_programs"
 MAX_TOKENS = 80
+MASKS_ALONE = "masks alone, 10 texts, drawn by rejection"
 
 
 class EveryToken(Constraint):
@@ -103,6 +106,7 @@ def main() -> None:
     )
     parser.add_argument("--kinds", default="sql,call,person")
     parser.add_argument("--tasks-per-kind", type=int, default=8)
+    parser.add_argument("--schema-in-prompt", action="store_true")
     parser.add_argument("--masked-texts", type=int, default=1)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -125,7 +129,7 @@ def main() -> None:
 
     for number, task in enumerate(make_tasks(args.kinds.split(","), args.tasks_per_kind, seed=7)):
         prompt = generator.tokenizer.apply_chat_template(
-            task.messages(False), tokenize=False, add_generation_prompt=True
+            task.messages(args.schema_in_prompt), tokenize=False, add_generation_prompt=True
         )
         model.set_prompt(prompt)
         grammar = compiled(task, model.vocabulary)
@@ -137,7 +141,7 @@ def main() -> None:
         box = Timed(grammar)
         began = time.perf_counter()
         post = locally_constrained(model, box, 10, max_tokens=MAX_TOKENS, seed=number)
-        note("10 texts by the masks' law, by rejection", task, post, box, time.perf_counter() - began, True)
+        note(MASKS_ALONE, task, post, box, time.perf_counter() - began, True)
         asked = EveryToken(Timed(grammar), model.vocab_size, model.eos_ids)
         began = time.perf_counter()
         post = locally_constrained(model, asked, args.masked_texts, max_tokens=MAX_TOKENS, seed=number)
@@ -147,6 +151,7 @@ def main() -> None:
         post = smc(model, exact, 5, max_tokens=MAX_TOKENS, seed=number)
         row = rows["weighted, 5 particles, the engine's masks"]
         row["accuracy"].append(accuracy(task, post, model.decode))
+        row["ended"].append(float(np.mean(post.is_complete)))
         row["seconds"].append(time.perf_counter() - began)
         print(
             task.name,
@@ -154,19 +159,17 @@ def main() -> None:
             flush=True,
         )
     means = {name: {key: float(np.mean(values)) for key, values in row.items()} for name, row in rows.items()}
-    first, second = (
-        rows["weighted, 5 particles"]["accuracy"],
-        rows["10 texts by the masks' law, by rejection"]["accuracy"],
-    )
-    differences = np.array(first) - np.array(second)
-    again = np.random.default_rng(0).choice(differences, (10_000, len(differences))).mean(axis=1)
+    scores = {name: row["accuracy"] for name, row in rows.items() if row["accuracy"]}
     result = {
-        "tasks": len(first),
+        "schema in the prompt": args.schema_in_prompt,
+        "tasks": len(next(iter(scores.values()))),
         "rows": means,
-        "5 weighted particles less 10 texts": [
-            float(differences.mean()),
-            *np.quantile(again, (0.025, 0.975)).tolist(),
-        ],
+        "less masks alone": {
+            name: asdict(paired_interval(np.array(some) - np.array(scores[MASKS_ALONE])))
+            for name, some in scores.items()
+            if name != MASKS_ALONE
+        },
+        "right fields by task": scores,
     }
     print(json.dumps(result, indent=1))
     if args.out:
