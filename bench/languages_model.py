@@ -61,11 +61,23 @@ def said_by_python(text: str) -> bool:
 
 
 def said_by_sqlite(text: str) -> bool:
+    """Of one statement or several."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        try:
-            connection.execute(f"EXPLAIN {text}")
-        except (sqlite3.Error, sqlite3.Warning) as error:
-            return not UNREAD.search(str(error))
+        statement = ""
+        for part in re.split("(;)", text):
+            statement += part
+            if part == ";" and sqlite3.complete_statement(statement):
+                if not _is_statement(connection, statement):
+                    return False
+                statement = ""
+        return _is_statement(connection, statement)
+
+
+def _is_statement(connection: sqlite3.Connection, text: str) -> bool:
+    try:
+        connection.execute(f"EXPLAIN {text}" if re.sub(r"--.*", "", text).strip() else "")
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        return not UNREAD.search(str(error))
     return True
 
 
