@@ -14,9 +14,6 @@ import pytest
 import toys
 
 import maskwright as mw
-import maskwright.algebra.found as found_lexemes
-import maskwright.algebra.product as lexed
-from maskwright.algebra.automaton import States
 from maskwright.compiling.shipped import shipped_grammar
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.generation.outputs import Output
@@ -300,72 +297,6 @@ def test_masks_lead_to_texts_of_the_language_and_to_nothing_else(name: str) -> N
                 token = rng.choice(more)
                 assert matcher.accept_token(token)
                 written += SEVERAL.tokens[token]
-
-
-# --- wrong variants, which the texts above tell from the right one
-
-
-def differs(name: str) -> bool:
-    """Whether some text of a case is accepted wrongly."""
-    for case in CASES[name]:
-        try:
-            compiled = mw.compile(
-                case.source,
-                mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b"", b"?"], eos_ids=[256]),
-            )
-        except UnsatisfiableError:
-            continue
-        for n in range(case.most + 1):
-            for parts in itertools.product(case.alphabet, repeat=n):
-                if accepts(compiled, "".join(parts)) != case.oracle("".join(parts)):
-                    return True
-    return False
-
-
-def test_terminals_that_lead_to_no_text_must_compete(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not differs("keyword counted")
-    monkeypatch.setattr(lexed._LexedProduct, "whole_texts", lexed._Product.whole_texts)
-    assert differs("keyword counted") or differs("context")
-
-
-def test_the_automaton_must_be_complete_where_terminals_compete(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(States, "_complete", lambda self: None)
-    assert differs("context") or differs("keyword counted") or differs("keyword")
-
-
-def test_ignored_text_moves_the_automaton(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lexed, "explicit", lambda grammar: grammar)
-    assert differs("keyword") or differs("comments")
-
-
-def test_a_phrase_in_two_lexemes_is_not_counted_by_lexemes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not differs("phrases of terminals")
-    monkeypatch.setattr(found_lexemes.Phrases, "check_apart", lambda self, leaves, lexing: None)
-    assert differs("phrases of terminals")
-
-
-def test_each_phrase_may_stand_in_another_member(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not differs("undeclared members")
-    monkeypatch.setattr(found_lexemes, "_subsets", lambda bits: iter([bits]))
-    assert differs("undeclared members")
-
-
-def test_phrases_of_earlier_lexemes_stay_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        found_lexemes.FoundStates,
-        "_after",
-        lambda self, state, now: self.required + 1 if max(state, now) > self.required else now,
-    )
-    assert differs("phrases that no two terminals share")
-
-
-def test_a_triple_ends_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        lexed._Product,
-        "whole_texts",
-        lambda self, start: [lexed.Ref(self.rule(start, 0, end)) for end in self.ends[start, 0]],
-    )
-    assert differs("nested")
 
 
 # --- bad input
