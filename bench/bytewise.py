@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from diffusion_adapt import exact_nats
 from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
 from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
@@ -211,11 +212,7 @@ def copied(text: str, source: str) -> float:
 def nats(model: HuggingFaceModel, ids: list[int]) -> float:
     """-log p of a token, on average."""
     with torch.no_grad():
-        logits = model.model(torch.tensor([[*model.prompt_ids, *ids]])).logits[
-            0, len(model.prompt_ids) - 1 : -1
-        ]
-    rows = torch.log_softmax(logits.double(), dim=-1)
-    return -sum(float(rows[at, token]) for at, token in enumerate(ids)) / max(1, len(ids))
+        return exact_nats(model.model, model.prompt_ids, ids) / len(ids) if ids else 0.0
 
 
 def copying(generator: mw.Generator, texts: list[str], length: int = 40) -> list[dict[str, Any]]:

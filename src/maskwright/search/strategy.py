@@ -26,7 +26,7 @@ from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_s
 from maskwright.sampling.models import LanguageModel, ModelState, one_end
 from maskwright.sampling.sequential import smc
 from maskwright.search.best_first import best_first
-from maskwright.search.configurable import Configurable, Parameters, check_text, configured, scalar
+from maskwright.search.configurable import Configurable, Parameters, Scalar, check_text, configured, scalar
 from maskwright.search.monte_carlo import mcts
 from maskwright.search.result import allowed_scores, check_problem, number
 
@@ -80,16 +80,15 @@ class Strategy:
 
     def _check_parameters(self) -> None:
         check_type(self.parameters, Mapping, "parameters", MaskwrightError)
-        kept = {}
+        kept: dict[str, dict[str, Scalar]] = {}
         for name, given in self.parameters.items():
             if name not in self.constraints:
                 raise MaskwrightError(f"parameters: {name!r} is not among the constraints")
             check_type(given, Mapping, f"parameters: {name!r}", MaskwrightError)
-            kept[name] = {
-                each: scalar(value, f"parameters: {name!r}: {each!r}") for each, value in given.items()
-            }
-            for each in given:
+            kept[name] = {}
+            for each, value in given.items():
                 check_text(each, f"parameters: {name!r}")
+                kept[name][each] = scalar(value, f"parameters: {name!r}: {each!r}")
         object.__setattr__(self, "parameters", kept)
 
     @classmethod
@@ -148,20 +147,17 @@ class Strategy:
         return search(source, self, named, reward, budget=budget, seed=seed)
 
 
-def _as_toml(data: dict[str, Any]) -> str:
+def _as_toml(data: Mapping[str, Any]) -> str:
     """What is written in JSON means the same in TOML, which has no pairs of surrogates, and no DEL as it is."""
 
-    def lines(values: Mapping[str, Any]) -> list[str]:
-        return [
-            f"{json.dumps(name, ensure_ascii=False)} = {json.dumps(value, ensure_ascii=False)}\n"
-            for name, value in values.items()
-        ]
+    def written(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
-    parameters = data.pop("parameters")
-    text = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in data.items()]
-    for name, given in parameters.items():
-        text += [f"\n[parameters.{json.dumps(name, ensure_ascii=False)}]\n", *lines(given)]
-    return "".join(text).replace("\x7f", "\\u007f")
+    lines = [f"{name} = {written(value)}\n" for name, value in data.items() if name != "parameters"]
+    for name, given in data["parameters"].items():
+        lines.append(f"\n[parameters.{written(name)}]\n")
+        lines += [f"{written(each)} = {written(value)}\n" for each, value in given.items()]
+    return "".join(lines)
 
 
 def _path(path: str | Path) -> Path:
