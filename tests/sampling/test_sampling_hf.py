@@ -291,6 +291,15 @@ def test_one_row_for_each_distinct_prefix(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(batches) == 4 and found.counts.model_rows == sum(batches)
 
 
+@pytest.mark.parametrize("prefixes", [[[], [1]], [[1], []], [[1, 2], [1]]])
+def test_prefixes_that_are_not_equally_long(prefixes: list[list[int]]) -> None:
+    model = HuggingFaceModel(tiny(), prompt=PROMPT)
+    with pytest.raises(MaskwrightError, match="equally long"):
+        model.state(prefixes)
+    with pytest.raises(VocabularyError, match="prefixes"):
+        model.state([[1], [7]])
+
+
 def test_bad_models_and_prompts() -> None:
     with pytest.raises(MaskwrightError, match="no tokens"):
         HuggingFaceModel(tiny(), prompt=[])

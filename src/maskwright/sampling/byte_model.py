@@ -32,7 +32,7 @@ from maskwright.base.arguments import check_type, exact_bytes, real, whole
 from maskwright.errors import LimitError, MaskwrightError, ModelError, VocabularyError
 from maskwright.sampling.byte_trie import ByteTrie, Node
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
-from maskwright.sampling.models import STAY, LanguageModel, ModelState
+from maskwright.sampling.models import STAY, LanguageModel, ModelState, check_equally_long
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 END_OF_BYTES = 256
@@ -52,10 +52,7 @@ def byte_vocabulary() -> Vocabulary:
 
 def columns(prefixes: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
     """The ids of prefixes in step.  Raises ``MaskwrightError`` unless they are equally long."""
-    if len({len(each) for each in prefixes}) > 1:
-        raise MaskwrightError(
-            f"prefixes must be equally long, not {sorted({len(each) for each in prefixes})}"
-        )
+    check_equally_long(prefixes)
     return zip(*prefixes, strict=True)
 
 

@@ -22,7 +22,7 @@ from maskwright.base.arguments import real, whole
 from maskwright.errors import MaskwrightError, ModelError, VocabularyError
 from maskwright.generation.model_cache import cache_of, cache_parameter
 from maskwright.sampling.logspace import Integers
-from maskwright.sampling.models import STAY, LanguageModel, ModelState
+from maskwright.sampling.models import STAY, LanguageModel, ModelState, check_equally_long
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 
@@ -122,7 +122,13 @@ class HuggingFaceModel(LanguageModel):
         return self.vocabulary.decode(ids).decode("utf-8", "replace")
 
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
-        """The state behind the prompt and each of ``prefixes``, which are equally long."""
+        """The state behind the prompt and each of ``prefixes``.
+
+        Raises ``MaskwrightError`` unless they are equally long, ``VocabularyError`` for an id that the model does not have.
+        """
+        check_equally_long(prefixes)
+        if not all(0 <= i < self.vocab_size for prefix in prefixes for i in prefix):
+            raise VocabularyError(f"the prefixes have ids that are not below the model's {self.vocab_size}")
         start = self._prompt_state()
         if not len(prefixes) or not len(prefixes[0]):
             return start.select(np.zeros(len(prefixes), dtype=np.int64))

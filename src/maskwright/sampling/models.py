@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.errors import ModelError, VocabularyError
+from maskwright.errors import MaskwrightError, ModelError, VocabularyError
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
 
 STAY = -1
@@ -49,6 +49,13 @@ class LanguageModel(ABC):
         A model that kept what it computed for that text need not read the prefix again.
         """
         return self.state(prefixes)
+
+
+def check_equally_long(prefixes: Sequence[Sequence[int]]) -> None:
+    """Raises ``MaskwrightError`` for prefixes of different lengths."""
+    lengths = {len(each) for each in prefixes}
+    if len(lengths) > 1:
+        raise MaskwrightError(f"prefixes must be equally long, not {sorted(lengths)}")
 
 
 class CallableModel(LanguageModel):
