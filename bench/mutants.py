@@ -28,7 +28,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 TESTS: dict[str, tuple[str, ...]] = {
-    "compiling.adjacency": ("lexing", "lexing_lookahead", "check_grammar", "lark"),
+    "ir.adjacency": ("lexing", "lexing_lookahead", "check_grammar", "lark"),
     "base.disk_cache": ("disk_cache", "engine_cache", "table_cache"),
     "frontends.characters": ("gbnf", "structural_tag"),
     "frontends.json_schema.numbers.multiples": ("multiples", "numbers"),

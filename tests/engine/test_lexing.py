@@ -15,9 +15,10 @@ from toys import term
 
 import maskwright as mw
 from maskwright._core import Engine, Matcher
-from maskwright.compiling import adjacency, lexer_automaton, lowering
+from maskwright.compiling import lexer_automaton, lowering
 from maskwright.compiling.lowering import lower
 from maskwright.errors import LimitError, UnsatisfiableError
+from maskwright.ir import adjacency
 from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Lexeme, Lexing, Ref, Repeated, Seq, Term
 from maskwright.ir.prune import prune
 from maskwright.limits import Limits

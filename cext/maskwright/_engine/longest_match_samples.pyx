@@ -4,7 +4,7 @@
 # its own.  The lexer is *safe* when samples in a row are always read as what they are, those that may follow each
 # other directly or with an ignored text, the *gap*, between them: then whatever the grammar accepts can be written,
 # and a thread is alive as soon as its lexeme can be left.  Rows that the grammar can always do without (line ends
-# behind line ends, say; maskwright.compiling.adjacency) do not count.
+# behind line ends, say; maskwright.ir.adjacency) do not count.
 
 from maskwright._engine.limits cimport deadline_look, deadline_passed
 from maskwright._engine.lexemes cimport LazyDfa

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from itertools import accumulate
 
+from maskwright.algebra.ignoring import IgnoredSet, check_alike, ignored_set
 from maskwright.algebra.inexact import Inexact
 from maskwright.base.deadline import check_time
 from maskwright.ir.grammar import (
@@ -43,7 +44,7 @@ def has_no_text(lexeme: Lexeme | Keyset | Words | Tokens) -> bool:
 def explicit(grammar: Grammar) -> Grammar:
     """The same language with rules for ignored text, before each terminal and at the end: the lexer ignores nothing.
 
-    Raises ``Inexact`` for blocks by indentation, and where different things are ignored at different places.
+    Raises ``Inexact`` for blocks by indentation, and where modes wait together that ignore different texts.
     """
     lexing = grammar.lexing
     if lexing is None or (not lexing.ignored and lexing.newline is None and not lexing.of):
@@ -53,25 +54,32 @@ def explicit(grammar: Grammar) -> Grammar:
     if lexing.newline is not None:
         raise Inexact("its blocks are told apart by the column in which their lines begin")
     ignored = frozenset([lexing.terminals[position].key for position in lexing.ignored])
+    if lexing.placed:
+        check_alike(grammar, ignored)
     out = _copied(grammar, replace(lexing, ignored=(), placed=False))
-    skip, texts = Ref(len(out.rules)), _ignored_by(lexing)
+    skips: dict[IgnoredSet, Ref] = {}
 
-    def read(expr: Expr) -> Expr | None:
-        keys = {_key(item) for item in (expr.items if isinstance(expr, Choice) else (expr,))}
-        if not keys & ignored or None in keys:
-            return None
-        if keys != ignored:
-            raise Inexact("what it ignores depends on the mode of its lexer")
-        return Seq((texts, skip))
+    def some(terminals: IgnoredSet) -> Seq:
+        texts = Choice(tuple([Term(each) for each in lexing.terminals if each.key in terminals]))
+        return Seq((texts, skip(terminals)))
+
+    def skip(terminals: IgnoredSet) -> Ref:
+        if terminals not in skips:
+            # Only once rules are mapped, as this one is not.
+            rule = out.reserve("ignored text")
+            out.helpers.add(rule)
+            skips[terminals] = Ref(rule)
+            out.rules[rule] = Choice((some(terminals), EMPTY))
+        return skips[terminals]
 
     if lexing.placed:
-        _map(out, read)
-    else:
-        _map_terminals(out, lexing, lambda term: skip if _key(term) in ignored else Seq((skip, term)))
-    out.helpers.add(out.add("ignored text", Choice((Seq((texts, skip)), EMPTY))))
-    out.blank = skip.rule  # no part of what is captured
-    if not lexing.placed:
-        out.start = out.add("text", Seq((Ref(grammar.start), skip)))
+        _map(out, lambda expr: some(found) if (found := ignored_set(expr, ignored)) is not None else None)
+        return out
+    _map_terminals(
+        out, lexing, lambda term: skip(ignored) if _key(term) in ignored else Seq((skip(ignored), term))
+    )
+    out.blank = skip(ignored).rule  # no part of what is captured
+    out.start = out.add("text", Seq((Ref(grammar.start), skip(ignored))))
     return out
 
 

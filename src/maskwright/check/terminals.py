@@ -12,10 +12,10 @@ from maskwright.base.deadline import check_time, in_time
 from maskwright.check.blowup import BLOWUP_CODE, blowup
 from maskwright.check.outline import BLANKS_MESSAGE, Outline, is_blank
 from maskwright.check.report import Report
-from maskwright.compiling.adjacency import Adjacency, Places, members
 from maskwright.errors import LimitError
 from maskwright.frontends.lark.modes import mode_of
 from maskwright.frontends.lark.reader import LarkText, TerminalText
+from maskwright.ir.adjacency import Adjacency, Places, members
 from maskwright.limits import Limits
 from maskwright.regular.determinize import leaf_sets
 from maskwright.regular.dfa import difference, intersect, is_empty, length_bounds, matcher, some_text

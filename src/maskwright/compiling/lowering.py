@@ -13,7 +13,6 @@ import cython
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.base.deadline import check_time, in_time, let_go
-from maskwright.compiling.adjacency import Adjacency, Places, check_apart
 from maskwright.compiling.captures import CaptureReader
 from maskwright.compiling.factoring import PlainState, factor
 from maskwright.compiling.key_sorts import allowed_together
@@ -26,6 +25,7 @@ from maskwright.compiling.lexeme_automata import (
 from maskwright.compiling.lexer_automaton import add_lexer, lexer_automaton
 from maskwright.compiling.token_sets import token_ids
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
+from maskwright.ir.adjacency import Adjacency, Places, check_apart
 from maskwright.ir.grammar import (
     Body,
     Choice,

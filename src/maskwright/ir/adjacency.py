@@ -114,6 +114,10 @@ class Adjacency:
         found = self._sets(flat, lexemes=True)
         return found is not None and all(waits.bit_count() < 2 for _, waits in found)
 
+    def states(self) -> list[tuple[int, int]] | None:
+        """As ``contexts``, where lexemes that are no terminals are told apart; None: they are too many."""
+        return self._sets(_flat(self.places), lexemes=True)
+
     def _sets(self, places: Places, lexemes: bool = False) -> list[tuple[int, int]] | None:
         """``lexemes``: those that are no terminals are told apart."""
         try:

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from maskwright.compiling import adjacency
-from maskwright.compiling.adjacency import Adjacency, Places
+from maskwright.ir import adjacency
+from maskwright.ir.adjacency import Adjacency, Places
 
 TERMINALS = 4
 LEXEMES = (-1, -2, -3)
