@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskwright._subsets import Alphabet, SubsetAutomaton, reduce
+from maskwright.base.deadline import check_time
 from maskwright.limits import Limits
 from maskwright.regular.determinize import Dfa, alphabet_of, leaf_sets, subset_automaton
 from maskwright.regular.dfa import explored
@@ -44,8 +45,8 @@ class _Place(NamedTuple):
     refused: int
     own: int
     """State of the owner's language, or -1."""
-    others: tuple[tuple[int, int], ...]
-    """The other terminals that can go on, each with its state."""
+    reading: int
+    """The terminals that can go on (``_SideBySide``)."""
     better: frozenset[int] | None
     """Those that match more than the owner's last match, or as much and rank higher; None: it has not matched yet."""
     unless: frozenset[int] | None
@@ -123,46 +124,87 @@ def refusals(
         return []
     alphabet = alphabet_of(leaf_sets(*terminals, *(language for _, language in refused)))
     automata = [subset_automaton(each, alphabet, limits) for each in terminals]
+    all_of_them = _SideBySide(automata)
     found = []
     for owner, language in refused:
-        beside = (1 << len(terminals)) - 1 if together is None else 0
+        beside = (1 << len(terminals)) - 1 if together is None else 1 << owner
         for some in together or ():
             beside |= some if some >> owner & 1 else 0
-        others = [each for each in range(len(terminals)) if beside >> each & 1 and each != owner]
-        found += _told_apart(automata, owner, language, others, alphabet, limits)
+        start = all_of_them.number(tuple([(each, 0) for each in range(len(terminals)) if beside >> each & 1]))
+        found += _told_apart(all_of_them, owner, language, start, alphabet, limits)
     return found
 
 
+class _SideBySide:
+    """Sets of terminals that read one text, each with its state, as numbers; moves from one to the next are worked out once.
+
+    Most terminals cannot go on behind a character or two, so those that many others are read beside come to the same sets.
+    """
+
+    def __init__(self, automata: list[SubsetAutomaton]) -> None:
+        self.automata = automata
+        self._sets: list[tuple[tuple[int, int], ...]] = []
+        self._numbers: dict[tuple[tuple[int, int], ...], int] = {}
+        self._rows: dict[int, dict[int, tuple[int, frozenset[int]]]] = {}
+        self.none = self.number(())
+
+    def number(self, terminals: tuple[tuple[int, int], ...]) -> int:
+        """Of terminals, ascending, and their states."""
+        number = self._numbers.setdefault(terminals, len(self._sets))
+        if number == len(self._sets):
+            self._sets.append(terminals)
+        return number
+
+    def row(self, number: int) -> dict[int, tuple[int, frozenset[int]]]:
+        """By minterm, the terminals that can go on behind it, and which of them match there; none behind any other one."""
+        row = self._rows.get(number)
+        if row is None:
+            check_time()
+            after: dict[int, list[tuple[int, int]]] = {}
+            for each, state in self._sets[number]:
+                for minterm, target in self.automata[each].row(state).items():
+                    after.setdefault(minterm, []).append((each, target))
+            row = self._rows[number] = {
+                minterm: (
+                    self.number(tuple(terminals)),
+                    frozenset([each for each, target in terminals if self.automata[each].accepting(target)]),
+                )
+                for minterm, terminals in after.items()
+            }
+        return row
+
+
 def _told_apart(
-    automata: list[SubsetAutomaton],
+    all_of_them: _SideBySide,
     owner: int,
     language: Regular,
-    beside: list[int],
+    start: int,
     alphabet: Alphabet,
     limits: Limits,
 ) -> list[Refusal]:
+    """``start``: the terminals that may come where the owner may, which is one of them."""
     refusing = subset_automaton(language, alphabet, limits)
+    own_automaton = all_of_them.automata[owner]
+    nothing = (all_of_them.none, _NONE)
 
     def moves(place: _Place) -> dict[int, _Place]:
-        own_row = automata[owner].row(place.own) if place.own >= 0 else {}
-        rows = [(each, automata[each].row(state)) for each, state in place.others]
+        own_row = own_automaton.row(place.own) if place.own >= 0 else {}
+        reading_row = all_of_them.row(place.reading)
         found = {}
         for minterm, state in refusing.row(place.refused).items():
             own = own_row.get(minterm, -1)
-            others = tuple([(each, row[minterm]) for each, row in rows if minterm in row])
-            ended = [each for each, at in others if automata[each].accepting(at)]
+            reading, ended = reading_row.get(minterm, nothing)
             better = place.better
-            if own >= 0 and automata[owner].accepting(own):
+            if own >= 0 and own_automaton.accepting(own):
                 better = frozenset([each for each in ended if each < owner])
             elif better is not None and ended:
                 better = better.union(ended)
             # What matches all of the text is read in any case.
             unless = (place.better or _NONE) if refusing.accepting(state) else None
-            found[minterm] = _Place(state, own, others, better, unless)
+            found[minterm] = _Place(state, own, reading, better, unless)
         return found
 
-    others = tuple([(each, 0) for each in beside])
-    places, rows = explored(_Place(0, 0, others, None, None), moves, limits)
+    places, rows = explored(_Place(0, 0, start, None, None), moves, limits)
     sets = dict.fromkeys(place.unless for place in places if place.unless is not None)
     if not any(sets):
         return [Refusal(owner, language)]
