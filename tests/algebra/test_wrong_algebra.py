@@ -49,7 +49,7 @@ def test_ignored_text_moves_the_automaton(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_phrase_in_two_lexemes_is_not_counted_by_lexemes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not differs("phrases of terminals")
-    monkeypatch.setattr(found_lexemes.Phrases, "check_apart", lambda self, leaves, lexing: None)
+    monkeypatch.setattr(found_lexemes.Phrases, "check_apart", lambda self, leaves, grammar: None)
     assert differs("phrases of terminals")
 
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from maskwright.algebra.automaton import Moves
 from maskwright.algebra.inexact import Inexact
+from maskwright.algebra.rule_places import neighbours
 from maskwright.algebra.rules import Rules, moved
 from maskwright.algebra.written import text_of, word_text
 from maskwright.base.deadline import check_time
@@ -105,18 +106,14 @@ class Phrases:
                 found[bits] = Lexeme(("regular", part), part)
         return {next(iter(found)): lexeme} if len(found) == 1 else found
 
-    def check_apart(self, leaves: Sequence[_Leaf], lexing: Lexing | None) -> None:
-        """Raises ``Shared`` where a phrase may begin in one lexeme and end in another.
+    def check_apart(self, leaves: Sequence[_Leaf], grammar: Grammar) -> None:
+        """Raises ``Shared`` where a phrase may begin in one lexeme of a grammar and end in another.
 
         A terminal may end with the begin of a phrase if each such text would be longer with the next character: then the
         longest match takes that as well.
         """
-        terminals = set() if lexing is None else {each.key for each in lexing.terminals}
-        if lexing is not None:
-            terminals -= {lexing.terminals[position].key for position in lexing.early}
-        languages = [
-            (text_of(leaf), not isinstance(leaf, Keyset) and leaf.key in terminals) for leaf in leaves
-        ]
+        beside = _Neighbours(grammar)
+        languages = [text_of(leaf) for leaf in leaves]
         for phrase in self.phrases:
             for at in range(1, len(phrase)):
                 before = cat(EVERY_TEXT, Lit(phrase[:at]))
@@ -124,22 +121,50 @@ class Phrases:
                 begins = alt(
                     cat(Lit(rest), EVERY_TEXT), *[Lit(rest[:length]) for length in range(1, len(rest))]
                 )
-                if not any(self.common(language, begins) for language, _ in languages):
-                    continue
-                for language, is_longest in languages:
-                    if self.common(language, before) and not (
-                        is_longest and self.goes_on(language, before, rest[0])
-                    ):
+                seconds = [
+                    leaf for leaf, text in zip(leaves, languages, strict=True) if self.common(text, begins)
+                ]
+                for leaf, text in zip(leaves, languages, strict=True) if seconds else ():
+                    if not self.common(text, before):
+                        continue
+                    longer = beside.longer(leaf)
+                    if longer is not None and self.goes_on(text, before, rest[0], alt(text, longer)):
+                        continue
+                    if any(beside.may_stand(leaf, second) for second in seconds):
                         raise Shared
 
     def common(self, a: Regular, b: Regular) -> bool:
         """Whether two languages have a text in common."""
         return least_length([a, b], [], self.limits) is not None
 
-    def goes_on(self, language: Regular, before: Regular, character: str) -> bool:
-        """Whether each text that ends in this way is one of the language with one more character."""
+    def goes_on(self, language: Regular, before: Regular, character: str, longer: Regular) -> bool:
+        """Whether each text that ends in this way is one of ``longer`` with one more character."""
         ending = intersect([language, before], self.limits)
-        return least_length([cat(ending, Lit(character))], [language], self.limits) is None
+        return least_length([cat(ending, Lit(character))], [longer], self.limits) is None
+
+
+class _Neighbours:
+    """Which lexemes of a grammar may stand next to each other."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self._lexing = grammar.lexing or Lexing(())
+        self._numbers = {terminal.key: number for number, terminal in enumerate(self._lexing.terminals)}
+        self._behind = neighbours(grammar) if self._numbers else []
+
+    def _number(self, leaf: _Leaf) -> int | None:
+        return None if isinstance(leaf, Keyset) else self._numbers.get(leaf.key)
+
+    def longer(self, leaf: _Leaf) -> Regular | None:
+        """Texts longer than a match that make it none, beside those of the lexeme itself; None: it may end wherever it matches."""
+        number = self._number(leaf)
+        if number is None or number in self._lexing.early:
+            return None
+        return alt(*[language for owner, language in self._lexing.refused if owner == number])
+
+    def may_stand(self, first: _Leaf, second: _Leaf) -> bool:
+        """Whether the second one may stand directly behind the first one."""
+        before, behind = self._number(first), self._number(second)
+        return before is None or behind is None or bool(self._behind[before] >> behind & 1)
 
 
 class FoundStates(Moves):

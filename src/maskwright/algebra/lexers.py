@@ -6,8 +6,9 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from itertools import accumulate
 
-from maskwright.algebra.ignoring import IgnoredSet, check_alike, ignored_set
+from maskwright.algebra.ignoring import check_alike
 from maskwright.algebra.inexact import Inexact
+from maskwright.algebra.rule_places import IgnoredSet, ignored_set
 from maskwright.base.deadline import check_time
 from maskwright.ir.grammar import (
     EMPTY,

@@ -70,7 +70,7 @@ def with_phrases(
     lexing = grammar.lexing
     rules = Rules(explicit(grammar), limits)
     phrases = Phrases([*required, *forbidden], limits)
-    phrases.check_apart(leaves_of(rules), lexing)
+    phrases.check_apart(leaves_of(rules), grammar)
     if lexing is not None:
         return _LexedProduct(rules, FoundStates(phrases, len(required)), lexing).grammar()
     found = Found(rules, phrases, len(required))
