@@ -56,7 +56,7 @@ _Leaf = Lexeme | Keyset | Words
 
 
 class Shared(Exception):
-    """What is found in lexemes does not tell: a phrase may lie in two of them, or in the marks of an object, or two items are
+    """What is found in lexemes does not tell, and why: a phrase may lie in two of them, or in the marks of an object, or two items are
     tied to each other."""
 
 
@@ -106,6 +106,16 @@ class Phrases:
                 found[bits] = Lexeme(("regular", part), part)
         return {next(iter(found)): lexeme} if len(found) == 1 else found
 
+    def cut(self, lexeme: Lexeme) -> tuple[Lexeme | None, Lexeme | None]:
+        """The texts with none of the phrases, and those with some; None: there is none."""
+        parts: list[Lexeme | None] = [None, None]
+        for flags, part in partition([text_of(lexeme), alt(*self.languages)], self.limits):
+            if flags[0]:
+                parts[flags[1]] = Lexeme(("regular", part), part)
+        if parts[True] is None:
+            return lexeme, None
+        return parts[False], parts[True]
+
     def check_apart(self, leaves: Sequence[_Leaf], grammar: Grammar) -> None:
         """Raises ``Shared`` where a phrase may begin in one lexeme of a grammar and end in another.
 
@@ -130,8 +140,10 @@ class Phrases:
                     longer = beside.longer(leaf)
                     if longer is not None and self.goes_on(text, before, rest[0], alt(text, longer)):
                         continue
-                    if any(beside.may_stand(leaf, second) for second in seconds):
-                        raise Shared
+                    for second in seconds:
+                        if beside.may_stand(leaf, second):
+                            one, other = beside.name(leaf), beside.name(second)
+                            raise Shared(f"{phrase!r} may begin in {one} and end in {other}")
 
     def common(self, a: Regular, b: Regular) -> bool:
         """Whether two languages have a text in common."""
@@ -160,6 +172,11 @@ class _Neighbours:
         if number is None or number in self._lexing.early:
             return None
         return alt(*[language for owner, language in self._lexing.refused if owner == number])
+
+    def name(self, leaf: _Leaf) -> str:
+        """For messages."""
+        number = self._number(leaf)
+        return self._lexing.names[number] if number is not None and self._lexing.names else "a lexeme"
 
     def may_stand(self, first: _Leaf, second: _Leaf) -> bool:
         """Whether the second one may stand directly behind the first one."""

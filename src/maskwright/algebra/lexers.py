@@ -28,7 +28,7 @@ from maskwright.ir.grammar import (
     Tokens,
     Words,
 )
-from maskwright.regular.expressions import Chars
+from maskwright.regular.expressions import Chars, Regular
 
 _NO_TEXT = Lexeme("no text", Chars(((0xD800, 0xD800),)))
 NO_TEXT = Term(_NO_TEXT)
@@ -231,13 +231,15 @@ def one_lexer(grammars: list[Grammar]) -> list[Grammar]:
             for at, part in _parts(lexing)
             for place in range(len(part.terminals))
         }
-        out.append(_copied(grammar, joined))
-        _map(out[-1], _named(named))
+        out.append(mapped(grammar, named, joined))
     return out
 
 
-def _named(terminals: dict[Hashable, Expr]) -> Callable[[Expr], Expr | None]:
-    return lambda expr: terminals.get(_key(expr))
+def mapped(grammar: Grammar, terminals: dict[Hashable, Expr], lexing: Lexing) -> Grammar:
+    """A grammar with something in place of terminals, by their keys, and with another lexer."""
+    out = _copied(grammar, lexing)
+    _map(out, lambda expr: terminals.get(_key(expr)))
+    return out
 
 
 def is_apart(lexing: Lexing) -> bool:
@@ -256,7 +258,7 @@ def _content(lexing: Lexing) -> Hashable:
     """What tells a lexer from others."""
     keys = tuple([terminal.key for terminal in lexing.terminals])
     lines = lexing.newline, lexing.line_break, lexing.columns, lexing.quote
-    return keys, lexing.ignored, lexing.refused, lexing.early, lines
+    return keys, lexing.ignored, lexing.refused, lexing.forbidden, lexing.early, lines
 
 
 def _joined(parts: list[Lexing]) -> Lexing:
@@ -279,6 +281,10 @@ def _joined(parts: list[Lexing]) -> Lexing:
             ),
             ignored=joined.ignored + moved(part.ignored),
             refused=(*joined.refused, *[(first + owner, language) for owner, language in part.refused]),
+            forbidden=(
+                *joined.forbidden,
+                *[(first + owner, language) for owner, language in part.forbidden],
+            ),
             names=joined.names + (part.names or ("a terminal",) * len(part.terminals)),
             early=joined.early + moved(part.early),
         )
@@ -321,32 +327,46 @@ class Variants:
         return parts.setdefault(part.key, Lexeme((whole.key, part.key), part.regular))
 
     def lexing(self) -> Lexing:
-        """The lexer with all parts that were made: one that says of no thread that it can surely be completed.
-
-        For that, its last terminal is one that nobody waits for: another one always comes before it.
-        """
+        """The lexer with all parts that were made (``never_sure``)."""
         given = self._lexing
         ranked = [
             (rank, terminal)
             for rank, whole in enumerate(given.terminals)
             for terminal in (*self._parts[rank].values(), whole)
         ]
-        last = given.terminals[-1]
-        terminals = [terminal for _, terminal in ranked]
-        return replace(
-            given,
-            terminals=(*terminals, Lexeme(("never", last.key), last.regular)),
-            ignored=(),
-            refused=tuple(
+
+        def moved(texts: tuple[tuple[int, Regular], ...]) -> tuple[tuple[int, Regular], ...]:
+            return tuple(
                 [
                     (position, language)
                     for position, (rank, _) in enumerate(ranked)
-                    for of, language in given.refused
+                    for of, language in texts
                     if of == rank
                 ]
-            ),
+            )
+
+        made = replace(
+            given,
+            terminals=tuple([terminal for _, terminal in ranked]),
+            ignored=(),
+            refused=moved(given.refused),
+            forbidden=moved(given.forbidden),
             placed=False,
             quote=None,
-            names=(*[given.names[rank] for rank, _ in ranked], given.names[-1]) if given.names else (),
+            names=tuple([given.names[rank] for rank, _ in ranked]) if given.names else (),
             early=tuple([position for position, (rank, _) in enumerate(ranked) if rank in given.early]),
         )
+        return never_sure(made)
+
+
+def never_sure(lexing: Lexing) -> Lexing:
+    """A lexer that says of no thread that it can surely be completed, so that each is looked at.
+
+    Its last terminal is one that nobody waits for: another one always comes before it.
+    """
+    last = lexing.terminals[-1]
+    return replace(
+        lexing,
+        terminals=(*lexing.terminals, Lexeme(("never", last.key), last.regular)),
+        names=(*lexing.names, lexing.names[-1]) if lexing.names else (),
+    )

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maskwright.algebra.automaton import Moves, States
+from maskwright.algebra.forbidden import without_phrases
 from maskwright.algebra.found import Found, FoundStates, Phrases, leaves_of
 from maskwright.algebra.inexact import Inexact
-from maskwright.algebra.lexers import NO_TEXT, Variants, explicit, has_no_text
+from maskwright.algebra.lexers import NO_TEXT, Variants, explicit, has_no_text, placed
 from maskwright.algebra.rules import Rules, moved
 from maskwright.algebra.written import text_of
 from maskwright.base.deadline import check_time
@@ -68,9 +69,13 @@ def with_phrases(
     """
     _check_captures(grammar)
     lexing = grammar.lexing
-    rules = Rules(explicit(grammar), limits)
     phrases = Phrases([*required, *forbidden], limits)
-    phrases.check_apart(leaves_of(rules), grammar)
+    is_restricted = lexing is not None and not required and not grammar.captures and not lexing.of
+    rules = Rules(placed(grammar) if is_restricted else explicit(grammar), limits)
+    leaves = leaves_of(rules)
+    phrases.check_apart(leaves, grammar)
+    if is_restricted:
+        return without_phrases(grammar, leaves, phrases)
     if lexing is not None:
         return _LexedProduct(rules, FoundStates(phrases, len(required)), lexing).grammar()
     found = Found(rules, phrases, len(required))

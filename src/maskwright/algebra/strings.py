@@ -85,7 +85,10 @@ class _Writing:
     def lexing(self, given: Lexing) -> Lexing:
         """A lexer of what is written."""
         terminals = tuple([self.lexeme(each) for each in given.terminals])
-        refused = tuple([(owner, written(each, self.spelling)) for owner, each in given.refused])
+        refused, forbidden = (
+            tuple([(owner, written(each, self.spelling)) for owner, each in texts])
+            for texts in (given.refused, given.forbidden)
+        )
         lines = given.lines
         if given.newline is not None:
             known = lines or column_automaton(
@@ -96,11 +99,24 @@ class _Writing:
         parts, first = [], 0
         for part in given.of:
             behind = first + len(part.terminals)
-            its = tuple([(owner - first, each) for owner, each in refused if first <= owner < behind])
+            its = [
+                tuple([(owner - first, each) for owner, each in texts if first <= owner < behind])
+                for texts in (refused, forbidden)
+            ]
             part_lines = None if part.newline is None else lines
-            parts.append(replace(part, terminals=terminals[first:behind], refused=its, lines=part_lines))
+            parts.append(
+                replace(
+                    part,
+                    terminals=terminals[first:behind],
+                    refused=its[0],
+                    forbidden=its[1],
+                    lines=part_lines,
+                )
+            )
             first = behind
-        return replace(given, terminals=terminals, refused=refused, lines=lines, of=tuple(parts))
+        return replace(
+            given, terminals=terminals, refused=refused, forbidden=forbidden, lines=lines, of=tuple(parts)
+        )
 
     def rule(self, rule: int) -> int:
         if rule not in self.numbers:

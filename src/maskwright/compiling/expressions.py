@@ -294,23 +294,35 @@ class Expressions:
                     ) from None
                 base = other
         rest = [operand for operand in inside if operand is not base]
+        shared = ""
         if base is not None:
-            made = self.with_phrases(base, rest, outside)
-            if made is not None:
-                return made
+            try:
+                made = self.with_phrases(base, rest, outside)
+            except Shared as error:
+                shared = str(error)
+            else:
+                if made is not None:
+                    return made
         language = self.restriction(source, rest, outside)
         if base is None:
             grammar = Grammar()
             grammar.start = grammar.add("text", regular_expr(language, self.limits))
             return grammar
-        made = product(base.part.make(), language, self.limits)
+        try:
+            made = product(base.part.make(), language, self.limits)
+        except Inexact as error:
+            raise Inexact(
+                f"{error} (and {shared}, so it is not looked for in lexemes)" if shared else str(error)
+            ) from None
         if made is None:
             raise self.empty(base, [*rest, *outside], outside)
         return made
 
     def with_phrases(self, base: Operand, inside: list[Operand], outside: list[Operand]) -> Grammar | None:
-        """The grammar of one operand where the others ask for phrases only; None: that is not so, or a phrase may lie in two
-        lexemes."""
+        """The grammar of one operand where the others ask for phrases only; None: that is not so.
+
+        Raises ``Shared`` where a phrase may lie in two lexemes.
+        """
         required, forbidden = (
             [_phrases(operand) for operand in inside],
             [_phrases(operand) for operand in outside],
@@ -321,10 +333,7 @@ class Expressions:
         unwanted = dict.fromkeys([text for texts in forbidden for text in texts or ()])
         if len(wanted) > self.limits.max_phrases:
             return None
-        try:
-            made = with_phrases(base.part.make(), tuple(wanted), tuple(unwanted), self.limits)
-        except Shared:
-            return None
+        made = with_phrases(base.part.make(), tuple(wanted), tuple(unwanted), self.limits)
         if made is None:
             raise self.empty(base, [*inside, *outside], outside)
         return made

@@ -13,7 +13,7 @@ from maskwright.limits import Limits
 from maskwright.regular.automata import Nfa, build_lexer
 from maskwright.regular.columns import column_automaton
 from maskwright.regular.merging import merge_states
-from maskwright.regular.refusals import refusals
+from maskwright.regular.refusals import Refusal, refusals
 
 
 def lexer_automaton(
@@ -31,6 +31,7 @@ def lexer_automaton(
     everywhere = 0 if lexing.placed else sum(1 << terminal for terminal in set(lexing.ignored))
     together = None if follow is None else [some | everywhere for some in follow]
     refused = refusals(terminals, lexing.refused, together, limits)
+    refused += [Refusal(owner, language) for owner, language in lexing.forbidden]
     built = build_lexer(terminals, refused, lines, limits)
     _check_alive(built[0], lexing)
     nfa, starts = merge_states(*built, len(terminals))

@@ -363,6 +363,8 @@ class Lexing:
     the end of a text may."""
     of: tuple[Lexing, ...] = ()
     """The lexers of several grammars in one, whose terminals stand one behind the other: no place may wait for terminals of two.  None: it is of one grammar."""
+    forbidden: tuple[tuple[int, Regular], ...] = ()
+    """Texts that are a match, but one of no terminal, where a terminal (a position) is in A, whatever other terminals match."""
 
 
 @dataclass(frozen=True)
