@@ -54,6 +54,13 @@ SOURCES: dict[str, Callable[[], Any]] = {
         mw.JsonSchema(FREE) & mw.Contains(PHRASES[:2])
     ),
     "shipped SQL grammar with one word": lambda: mw.shipped_grammar("sql") & mw.Contains(["users"]),
+    "shipped SQL grammar": lambda: mw.Lark(mw.shipped_grammar("sql").text + "\n"),
+    "shipped SQL grammar without one word": lambda: mw.shipped_grammar("sql") - mw.Contains(["users"]),
+    "shipped Python grammar": lambda: mw.Lark(mw.shipped_grammar("python").text + "\n"),
+    "shipped Python grammar without one name": lambda: mw.shipped_grammar("python") - mw.Contains(["eval"]),
+    "shipped Python grammar without one keyword": lambda: (
+        mw.shipped_grammar("python") - mw.Contains(["import"])
+    ),
 }
 
 

@@ -50,6 +50,7 @@ def without(source: mw.Lark, alphabet: str | tuple[str, ...], most: int, *phrase
     return Case(made, lambda t: has(source, t) and not any(each in t for each in phrases), alphabet, most)
 
 
+INLINE = mw.Lark('start: "a"+ %json {"enum": ["bc", "b"]}')
 BLOCK_PARTS = ("f", "i", "if", "\n", "\n ", " ", "#i", "#f")
 CASES = {
     "a keyword and names": without(KEYWORD, "if ", 7, "if"),
@@ -69,6 +70,7 @@ CASES = {
     "modes": without(MODES, "ab()$ #", 6, "bb"),
     "a character of all modes": without(MODES, "ab()$ #", 6, "a"),
     "ignored text of one mode": without(MODES, "ab()$ #", 6, "#b"),
+    "an inline schema": without(INLINE, ("a", '"bc"', '"b"', '"', "b", "c"), 5, "bc"),
     "and a regular language": Case(
         (KEYWORD - mw.Contains(["ff"])) & mw.Regex("(..)*"),
         lambda t: has(KEYWORD, t) and "ff" not in t and len(t) % 2 == 0,
@@ -162,6 +164,19 @@ def test_which_lexemes_may_stand_next_to_each_other(monkeypatch: pytest.MonkeyPa
     assert not differs(without(source, "ab ", 6, "ab"))
     monkeypatch.setattr(found, "neighbours", lambda grammar: [0] * len(grammar.lexing.terminals))
     assert differs(without(mw.Lark('start: (A B)+\nA: "a"\nB: "b"'), "ab", 6, "ab"))
+
+
+@pytest.mark.parametrize(
+    ("source", "phrase", "message"),
+    [
+        (BLOCKS, "f\n", "column.*'f.n' may begin in NAME and end in _NEWLINE"),
+        (BLOCKS, "\n", "column.*all of its line ends have the phrase"),
+        (mw.JsonString(BLOCKS), "#i", "column.*some of its line ends have the phrase"),
+    ],
+)
+def test_phrases_that_cannot_be_left_out_say_why(source: mw.Source, phrase: str, message: str) -> None:
+    with pytest.raises((GrammarError, UnsatisfiableError), match=message):
+        mw.compile(source - mw.Contains([phrase]), VOCABULARY)
 
 
 PYTHON = mw.shipped_grammar("python")

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from maskwright.algebra.found import Phrases
-from maskwright.algebra.inexact import Inexact
+from maskwright.algebra.found import Phrases, Shared
 from maskwright.algebra.lexers import NO_TEXT, has_no_text, mapped, never_sure
 from maskwright.ir.grammar import FAIL, Expr, Grammar, Keyset, Lexeme, Term, Words
 from maskwright.ir.prune import is_satisfiable
@@ -29,7 +28,7 @@ def without_phrases(
 ) -> Grammar | None:
     """The texts of a grammar with none of the phrases; None: there is none.
 
-    No phrase may lie in two of its lexemes ``leaves``, ignored ones included (``Phrases.check_apart``).  Raises ``Inexact`` for
+    No phrase may lie in two of its lexemes ``leaves``, ignored ones included (``Phrases.check_apart``).  Raises ``Shared`` for
     phrases in what is no terminal, or in all line ends where these tell blocks, or some of them inside a JSON string.
     """
     lexing = given.lexing
@@ -39,7 +38,7 @@ def without_phrases(
     for leaf in leaves:
         known = not isinstance(leaf, Keyset) and leaf.key in read
         if not known and not has_no_text(leaf) and set(phrases.split(leaf)) != {0}:
-            raise Inexact("the phrase may stand in what its lexer does not read")
+            raise Shared("the phrase may stand in what its lexer does not read")
     until_a_phrase = first_matches(cat(EVERY_TEXT, alt(*[Lit(each) for each in phrases.phrases])), limits)
     terminals = list(lexing.terminals)
     forbidden: list[tuple[int, Regular]] = []
@@ -55,11 +54,9 @@ def without_phrases(
             terminals[position] = right
     gone = {position for position, terminal in enumerate(terminals) if mapping.get(terminal.key) is NO_TEXT}
     if lexing.newline in gone:
-        raise Inexact("its blocks are told apart by line ends, all of which have the phrase")
+        raise Shared("all of its line ends have the phrase")
     if lexing.lines is not None and lexing.newline in dict(forbidden):
-        raise Inexact(
-            "its blocks are told apart by line ends in a JSON string, some of which have the phrase"
-        )
+        raise Shared("some of its line ends have the phrase")
     if not is_satisfiable(
         mapped(given, {key: FAIL for key, made in mapping.items() if made is NO_TEXT}, lexing)
     ):

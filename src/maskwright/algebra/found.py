@@ -56,8 +56,8 @@ _Leaf = Lexeme | Keyset | Words
 
 
 class Shared(Exception):
-    """What is found in lexemes does not tell, and why: a phrase may lie in two of them, or in the marks of an object, or two items are
-    tied to each other."""
+    """What is found in lexemes does not tell, and why: a phrase may lie in two of them, or in the marks of an object, say, or two items
+    are tied to each other."""
 
 
 class Phrases:
