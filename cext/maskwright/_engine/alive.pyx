@@ -19,7 +19,7 @@ from maskwright._engine.lexemes cimport Hypothesis, LexState
 from maskwright._engine.lexeme_texts cimport FORM_UTF8_SETTLED, LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_first, lex_next
 from maskwright._engine.shortest_match cimport UNREACHED
-from maskwright._engine.longest_match cimport Lexer, lexer_is_sure, lexer_matched, lexer_of, lookahead_passes
+from maskwright._engine.longest_match cimport Lexer, lexer_is_sure, lexer_matched, lexer_of, lookahead_passes_terminal
 from maskwright._engine.longest_match_walks cimport lexer_ignores
 from maskwright._engine.program cimport (
     ACCEPT, cost_add, Costs, Item, LOCAL_PLAIN, LOCAL_RECORD, LOCAL_REPEATED, NO_KEY, NO_STATE, ParserState, Program, Return
@@ -185,19 +185,13 @@ cdef cbool thread_is_embedded(Core* core, LexState* lex, int32_t parser) noexcep
     return not state.items.empty()
 
 
-cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
-    # Whether a look at the thread tells that it can be completed.
+cdef cbool thread_leaves(Core* core, const Thread& thread) noexcept nogil:
+    # With a safe lexer, whether the lexeme under way can be left in any context, or in front of something that is waited for here.
     cdef Hypothesis each
     cdef ParserState* state
     cdef Lexer* lexer = lexer_of(core.program.lexer)
     cdef int32_t terminal, behind = thread.parser
     cdef size_t i, j
-    if thread.lex == NULL and core.program.states[thread.parser].complete:
-        return True
-    if not lexer.samples.safe and thread.lookahead == NULL and thread_is_embedded(core, thread.lex, thread.parser):
-        return True
-    if not lexer.samples.safe:
-        return thread_is_free(core, thread)
     if (state_deep(core.program, thread.parser)
             or (thread.lookahead != NULL and not core.program.states[thread.parser].starts.empty())):
         return False
@@ -223,10 +217,20 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     for i in range(state.items.size()):
         for j in range(core.program.locals[state.items[i].local].terminals.size()):
             terminal = core.program.locals[state.items[i].local].terminals[j]
-            if not (lexer.ignored[terminal] or lexer.samples.unread[terminal]) and lookahead_passes(
-                    each.lookahead, lexer.samples.texts[terminal]):
+            if not (lexer.ignored[terminal] or lexer.samples.unread[terminal]) and (
+                    each.lookahead == NULL or lookahead_passes_terminal(each.lookahead, terminal)):
                 return True
     return False
+
+
+cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
+    # Whether a look at the thread tells that it can be completed.
+    cdef cbool safe = lexer_of(core.program.lexer).samples.safe
+    if thread.lex == NULL and core.program.states[thread.parser].complete:
+        return True
+    if not safe and thread.lookahead == NULL and thread_is_embedded(core, thread.lex, thread.parser):
+        return True
+    return (safe and thread_leaves(core, thread)) or thread_is_free(core, thread)
 
 
 cdef cbool thread_stuck(Core* core, const Thread& thread) noexcept nogil:

@@ -122,6 +122,14 @@ cdef cbool lookahead_passes(LexState* lookahead, const string& text) noexcept no
     return lookahead_read(&lookahead, text) and (lookahead == NULL or lookahead_is_harmless(lookahead))
 
 
+cdef cbool lookahead_passes_terminal(LexState* lookahead, int32_t terminal) noexcept nogil:
+    # Whether a lookahead lets a terminal's sample pass, and samples that may come behind it.
+    if lookahead == LEX_DEAD:
+        return False
+    return (lookahead_read(&lookahead, lexer_of(lookahead.automaton).samples.texts[terminal])
+            and (lookahead == NULL or lookahead_is_harmless(lookahead) or lookahead_is_harmless_behind(lookahead, terminal)))
+
+
 cdef cbool lookahead_is_harmless(LexState* start) noexcept nogil:
     # Whether no row of samples, with gaps or without, is matched from here.
     cdef Lexer* lexer = lexer_of(start.automaton)
@@ -135,15 +143,14 @@ cdef cbool lookahead_is_harmless(LexState* start) noexcept nogil:
     work.push_back(start)
     seen[<int64_t>start] = 1
     while head < work.size():
-        for i in range(samples + (lexer.samples.gaps.size() if lexer.placed else 1)):
+        for i in range(samples + lexer.samples.gaps.size()):
             if i < samples and lexer.ignored[i]:
                 continue
             if deadline_passed(&start.automaton.index.deadline):
                 start.harmless = 0
                 return False
             lookahead = work[head]
-            if not lookahead_read(&lookahead, lexer.samples.texts[i] if i < samples else (
-                    lexer.samples.gaps[i - samples] if lexer.placed else lexer.samples.gap)):
+            if not lookahead_read(&lookahead, lexer.samples.texts[i] if i < samples else lexer.samples.gaps[i - samples]):
                 return False
             if lookahead != NULL and seen.count(<int64_t>lookahead) == 0:
                 if work.size() == CLOSE_STATES:
@@ -153,6 +160,55 @@ cdef cbool lookahead_is_harmless(LexState* start) noexcept nogil:
         head += 1
     for i in range(work.size()):
         work[i].harmless = 1
+    return True
+
+
+cdef cbool lookahead_is_harmless_behind(LexState* start, int32_t terminal) noexcept nogil:
+    # The same of rows that may come behind a terminal: behind the blanks of a line of Markdown, no line end makes an empty line of it.
+    cdef Lexer* lexer = lexer_of(start.automaton)
+    cdef vector[pair[int32_t, int32_t]] work
+    cdef unordered_map[int64_t, char] seen
+    cdef pair[int32_t, int32_t] place
+    cdef int64_t key = (<int64_t>start.id << 32) | terminal
+    cdef int32_t behind
+    cdef size_t head = 0, i
+    if not lexer.samples.rows_known:
+        return False
+    found = lexer.cache.behind.find(key)
+    if found != lexer.cache.behind.end():
+        return dereference(found).second == 1
+    lexer.cache.behind[key] = 2
+    work.push_back(pair[int32_t, int32_t](start.id, terminal))
+    seen[key] = 1
+    while head < work.size():
+        place = work[head]
+        head += 1
+        for i in range(lexer.samples.gaps.size()):
+            if not lookahead_goes_on(start.automaton, place.first, lexer.samples.gaps[i], place.second, work, seen):
+                return False
+        for behind in lexer.samples.next[place.second]:
+            if not lexer.ignored[behind] and not lookahead_goes_on(
+                    start.automaton, place.first, lexer.samples.texts[behind], behind, work, seen):
+                return False
+    lexer.cache.behind[key] = 1
+    return True
+
+
+cdef cbool lookahead_goes_on(Automaton* automaton, int32_t state, const string& text, int32_t terminal,
+                             vector[pair[int32_t, int32_t]]& work, unordered_map[int64_t, char]& seen) noexcept nogil:
+    # Whether a lookahead lets a text pass; where it lives on, what comes behind a terminal is left to look at.
+    cdef LexState* lookahead = automaton.states[state]
+    cdef int64_t key
+    if deadline_passed(&automaton.index.deadline) or not lookahead_read(&lookahead, text):
+        return False
+    if lookahead == NULL:
+        return True
+    key = (<int64_t>lookahead.id << 32) | terminal
+    if seen.count(key) == 0:
+        if work.size() == CLOSE_STATES:
+            return False
+        seen[key] = 1
+        work.push_back(pair[int32_t, int32_t](lookahead.id, terminal))
     return True
 
 
@@ -184,7 +240,7 @@ cdef cbool lexer_follows(LexState* ended, int32_t behind) noexcept nogil:
     # Whether a terminal may come behind one that ended, directly or with a gap between.
     cdef Lexer* lexer = lexer_of(ended.automaton)
     cdef size_t i
-    if lookahead_passes(ended, lexer.samples.texts[behind]):
+    if lookahead_passes_terminal(ended, behind):
         return True
     for i in range(lexer.samples.gaps.size()):
         if lexer.samples.serves[i][behind] and lookahead_passes(ended, lexer.samples.gaps[i]):

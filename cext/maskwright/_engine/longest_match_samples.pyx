@@ -79,29 +79,29 @@ cdef inline cbool lexer_pair(const Lexer* lexer, const string& before, const str
     return lookahead_passes(lexer_read(lexer.every, before), behind)
 
 
-cdef int32_t lexer_gap_serves(const Lexer* lexer, const string& gap, vector[char]& serves) noexcept nogil:
-    # Before which terminals a gap may stand; the number returned is the larger, the more these are, then the more it may stand behind.
-    cdef int32_t count = 0
-    cdef int32_t all_of_them = <int32_t>lexer.samples.texts.size() + 1
+cdef cbool lexer_gap_serves(const Lexer* lexer, const string& gap, vector[char]& serves) noexcept nogil:
+    # Before which terminals a gap may stand: some of them?
+    cdef cbool any_of_them = False
     cdef size_t i
     serves.assign(lexer.samples.texts.size(), 0)
     for i in range(lexer.samples.texts.size()):
         if deadline_passed(&lexer.every.automaton.index.deadline):
-            return 0
+            return False
         if lexer.ignored[i]:
             continue
         serves[i] = lexer_pair(lexer, gap, lexer.samples.texts[i])
-        count += serves[i] * all_of_them + lexer_pair(lexer, lexer.samples.texts[i], gap)
-    return count
+        any_of_them = any_of_them or serves[i]
+    return any_of_them
 
 
-cdef void lexer_find_gap(Lexer* lexer) noexcept nogil:
-    # Those that may stand before all terminals, or else the best one.
-    cdef string text, gap
-    cdef vector[char] serves, best_serves
+cdef void lexer_find_gaps(Lexer* lexer) noexcept nogil:
+    # Those that may stand before some terminals; where one may stand before all, such ones alone.
+    cdef vector[string] texts, gaps
+    cdef vector[char] serves
     cdef LexState* state
+    cdef string text
+    cdef cbool whole = False
     cdef size_t i
-    cdef int32_t best = 0, worth
     for i in range(lexer.ignored_ones.size() + 2):
         if i < 2:
             text.assign(1, <char>(32 if i == 0 else 10))
@@ -109,21 +109,21 @@ cdef void lexer_find_gap(Lexer* lexer) noexcept nogil:
             text = lexer.samples.texts[lexer.ignored_ones[i - 2]]
         state = lexer_read(lexer.every, text)
         if not text.empty() and state != LEX_DEAD and lexer_matched(state) and lexer.ignored[state.tag]:
-            lexer.samples.gap = text
-            lexer_forget_answers(lexer.every.automaton)
-            worth = lexer_gap_serves(lexer, text, serves)
-            if serves_all(lexer, serves):
-                lexer.samples.gaps.push_back(text)
-                lexer.samples.serves.push_back(serves)
-            if worth > best:
-                best = worth
-                gap = text
-                best_serves = serves
-    lexer.samples.gap = gap
+            texts.push_back(text)
+    for text in texts:
+        lexer.samples.gaps.assign(1, text)
+        lexer_forget_answers(lexer.every.automaton)
+        if not lexer_gap_serves(lexer, text, serves):
+            continue
+        if serves_all(lexer, serves) and not whole:
+            whole = True
+            gaps.clear()
+            lexer.samples.serves.clear()
+        if serves_all(lexer, serves) or not whole:
+            gaps.push_back(text)
+            lexer.samples.serves.push_back(serves)
+    lexer.samples.gaps = gaps
     lexer_forget_answers(lexer.every.automaton)
-    if lexer.samples.gaps.empty() and not gap.empty():
-        lexer.samples.gaps.push_back(gap)
-        lexer.samples.serves.push_back(best_serves)
 
 
 cdef void lexer_find_served(Lexer* lexer) noexcept nogil:
@@ -197,14 +197,18 @@ cdef void contexts_join(Contexts& contexts, vector[int32_t]& some, vector[uint64
 
 
 cdef void lexer_find_next(Lexer* lexer, Contexts& contexts) noexcept nogil:
-    # Of a placed lexer: behind ignored text comes what could have come in its place.
+    # Behind ignored text of a placed lexer comes what could have come in its place.
     cdef vector[uint64_t] bits
     cdef vector[vector[int32_t]] behind
-    cdef size_t i, j, k
+    cdef size_t i, j, k, others = 0
     behind.resize(lexer.samples.texts.size())
     for j in range(lexer.after.size()):
         if lexer.after[j] >= 0:
             behind[lexer.after[j]].push_back(<int32_t>j)
+        else:
+            others += 1
+    # Where lexemes that are no terminals may come between two, there are contexts behind these beside that of the start.
+    lexer.samples.rows_known = not lexer.follow.empty() and others < 2
     lexer.samples.next.resize(lexer.samples.texts.size())
     for i in range(lexer.samples.texts.size()):
         bits.clear()
@@ -371,9 +375,8 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
             # Found in vain, the sample stays: it may do where the other terminals do not come.
             lexer_find(lexer.every, i, SAMPLE_STATES, &lexer.samples.texts[i])
     if not lexer.placed:
-        lexer_find_gap(lexer)
-        lexer_forget_answers(automaton)
+        lexer_find_gaps(lexer)
     elif not lexer.follow.empty():
         lexer_find_served(lexer)
-        lexer_find_next(lexer, contexts)
+    lexer_find_next(lexer, contexts)
     lexer_check(automaton, contexts)

@@ -40,6 +40,10 @@ from maskwright._engine.distinct_masks cimport distinct_mask
 # Over a real stack, the tokens are the same, and only what is below those nodes is walked, from where the rule returns to.
 # Members of one type in all objects of a grammar, and items at all indices, share frames.
 
+cdef enum:
+    MANY_TOKENS = 256      # of which holes are looked up as bits
+
+
 cdef struct FrameKey:
     int64_t mask                   # LexMask.serial
     int32_t tag                    # of the group
@@ -270,22 +274,33 @@ cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask,
 
 
 cdef void lexed_add_tokens(Mask* mask, vector[int32_t]& tokens, vector[int32_t]* holes) noexcept nogil:
-    cdef int32_t token
     if holes == NULL or holes.empty():
         mask.added.insert(mask.added.end(), tokens.begin(), tokens.end())
-        return
-    for token in tokens:
-        if not binary_search(holes.begin(), holes.end(), token):
-            mask.added.push_back(token)
+    else:
+        tokens_outside(tokens, holes[0], mask.added)
 
 
 cdef void lexed_cut_holes(OpenGroup* group, vector[int32_t]* holes) noexcept nogil:
     cdef vector[int32_t] kept
-    cdef int32_t token
-    for token in group.tokens:
-        if not binary_search(holes.begin(), holes.end(), token):
-            kept.push_back(token)
+    tokens_outside(group.tokens, holes[0], kept)
     group.tokens.swap(kept)
+
+
+cdef void tokens_outside(vector[int32_t]& tokens, vector[int32_t]& holes, vector[int32_t]& out) noexcept nogil:
+    # Add tokens that are in no hole (ascending).
+    cdef vector[uint64_t] bits
+    cdef int32_t token
+    if holes.empty() or tokens.size() < MANY_TOKENS:
+        for token in tokens:
+            if not binary_search(holes.begin(), holes.end(), token):
+                out.push_back(token)
+        return
+    bits.resize(<size_t>(holes.back() >> 6) + 1, 0)
+    for token in holes:
+        bits[<size_t>(token >> 6)] |= <uint64_t>1 << (token & 63)
+    for token in tokens:
+        if token > holes.back() or not (bits[<size_t>(token >> 6)] >> (token & 63)) & 1:
+            out.push_back(token)
 
 
 cdef void lexed_settle(Core* core, Mask* mask) noexcept nogil:
