@@ -69,7 +69,10 @@ def sources_digest() -> str:
 
 def _folders() -> list[Path]:
     top = Path(__file__).parents[1]
-    parts = [top / part for part in ("_engine", "base", "compiling", "frontends", "ir", "regex", "regular")]
+    parts = [
+        top / part
+        for part in ("_engine", "algebra", "base", "compiling", "frontends", "ir", "regex", "regular")
+    ]
     return [top, *parts, *(path for part in parts for path in part.rglob("*") if path.is_dir())]
 
 
