@@ -65,7 +65,9 @@ def accepts(name: str, text: str) -> bool:
     return holds(compiled(name), text)
 
 
-@pytest.mark.parametrize("name", ["c", "html", "javascript", "python", "sql", "typescript"])
+@pytest.mark.parametrize(
+    "name", ["c", "html", "javascript", "markdown", "python", "sql", "typescript", "verilog"]
+)
 def test_lexers_are_safe(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No rows of terminals clash that cannot be avoided: new masks would cost ten times as much."""
     made = []

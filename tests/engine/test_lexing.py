@@ -346,6 +346,21 @@ def test_what_cannot_be_avoided_is_searched_for(monkeypatch: pytest.MonkeyPatch)
         check(wrong, depth=4)
 
 
+def test_what_a_lookahead_cannot_become_is_no_clash(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A line end, blanks of the next line, a word; blanks before another line end would make it an empty line.
+    end, empty, blank = term("b"), term(cat(B, repeat(Lit("ab"), 1, None)), "b(ab)+"), term("a")
+    word = term(" ")
+    rest = Choice((EMPTY, Seq((end, blank, word, Ref(1))), Seq((empty, word, Ref(1)))))
+    grammar = lexed([Seq((word, Ref(1))), rest], [end, empty, blank, word])
+    assert is_safe(grammar, monkeypatch)
+    check(grammar, depth=4)
+    # Where nothing but a line end may come behind blanks, it does make it one.
+    dead = Choice((Seq((end, blank, end)), Seq((empty, word, Ref(1))), Seq((word, Choice((EMPTY, Ref(1)))))))
+    grammar = lexed([Seq((word, Ref(1))), dead], [end, empty, blank, word])
+    assert not is_safe(grammar, monkeypatch)
+    check(grammar, depth=4)
+
+
 def test_nothing_is_left() -> None:
     some, one = term(repeat(A, 1, None), "a+"), term("a")
     with pytest.raises(UnsatisfiableError, match="no text is left"):
