@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libcpp cimport bool as cbool
-from libcpp.algorithm cimport binary_search, sort
+from libcpp.algorithm cimport sort
 from libcpp.atomic cimport memory_order_relaxed
 from libcpp.vector cimport vector
 
@@ -27,7 +27,7 @@ from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.core cimport FrameMask, MatcherState, OpenGroup, Thread, thread_at
 from maskwright._engine.alive cimport local_is_lexed, thread_is_embedded, threads_alive, threads_step
 from maskwright._engine.states cimport (
-    frame_state, lexed_group_known, mask_add_tokens, mask_behind, mask_flatten, mask_free, mask_join_bits,
+    add_outside, frame_state, lexed_group_known, mask_add_tokens, mask_behind, mask_flatten, mask_free, mask_join_bits,
     mask_open, mask_size, mask_walk, mask_write, threads_pending
 )
 from maskwright._engine.distinct_masks cimport distinct_mask
@@ -39,10 +39,6 @@ from maskwright._engine.distinct_masks cimport distinct_mask
 # a bottom (frames.pyx): the tokens that may come, and the trie nodes at which the bottom is reached before a token's end.
 # Over a real stack, the tokens are the same, and only what is below those nodes is walked, from where the rule returns to.
 # Members of one type in all objects of a grammar, and items at all indices, share frames.
-
-cdef enum:
-    MANY_TOKENS = 256      # of which holes are looked up as bits
-
 
 cdef struct FrameKey:
     int64_t mask                   # LexMask.serial
@@ -277,30 +273,13 @@ cdef void lexed_add_tokens(Mask* mask, vector[int32_t]& tokens, vector[int32_t]*
     if holes == NULL or holes.empty():
         mask.added.insert(mask.added.end(), tokens.begin(), tokens.end())
     else:
-        tokens_outside(tokens, holes[0], mask.added)
+        add_outside(tokens, holes[0], mask.added)
 
 
 cdef void lexed_cut_holes(OpenGroup* group, vector[int32_t]* holes) noexcept nogil:
     cdef vector[int32_t] kept
-    tokens_outside(group.tokens, holes[0], kept)
+    add_outside(group.tokens, holes[0], kept)
     group.tokens.swap(kept)
-
-
-cdef void tokens_outside(vector[int32_t]& tokens, vector[int32_t]& holes, vector[int32_t]& out) noexcept nogil:
-    # Add tokens that are in no hole (ascending).
-    cdef vector[uint64_t] bits
-    cdef int32_t token
-    if holes.empty() or tokens.size() < MANY_TOKENS:
-        for token in tokens:
-            if not binary_search(holes.begin(), holes.end(), token):
-                out.push_back(token)
-        return
-    bits.resize(<size_t>(holes.back() >> 6) + 1, 0)
-    for token in holes:
-        bits[<size_t>(token >> 6)] |= <uint64_t>1 << (token & 63)
-    for token in tokens:
-        if token > holes.back() or not (bits[<size_t>(token >> 6)] >> (token & 63)) & 1:
-            out.push_back(token)
 
 
 cdef void lexed_settle(Core* core, Mask* mask) noexcept nogil:

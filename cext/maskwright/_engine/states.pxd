@@ -20,6 +20,7 @@ cdef void mask_behind(Core* core, LexState* lex, int32_t tag, int32_t parser, in
 cdef cbool mask_open(Core* core, LexMask* mask, LexState* lex, int32_t parser) noexcept nogil
 cdef void mask_free(Core* core, Mask* mask) noexcept nogil
 cdef int64_t mask_size(const Mask* mask) noexcept nogil
+cdef void add_outside(vector[int32_t]& tokens, vector[int32_t]& holes, vector[int32_t]& out) noexcept nogil
 cdef void mask_flatten(Core* core, Mask* mask) noexcept nogil
 cdef void mask_join_bits(Core* core, Mask* mask, Bits* bits) noexcept nogil
 cdef void mask_write(const Core* core, Mask* mask, uint32_t* row) noexcept nogil

@@ -9,6 +9,7 @@
 
 from cython.operator cimport dereference
 from libc.string cimport memcpy, memset
+from libcpp.algorithm cimport binary_search
 
 from maskwright._engine.containers cimport Edges
 from maskwright._engine.limits cimport deadline_look, deadline_passed
@@ -24,6 +25,9 @@ from maskwright._engine.tracker cimport tracker_doubtful, tracker_open
 from maskwright._engine.core cimport MatcherState, thread_at
 from maskwright._engine.threads cimport FEW_TOKENS, threads_complete, threads_normalize, threads_step_token, tokens_alike
 from maskwright._engine.alive cimport thread_known, threads_alive, threads_keep_alive, threads_step, tokens_without_end
+
+cdef enum:
+    MANY_TOKENS = 256      # of which holes are looked up as bits
 
 
 # --- states ---------------------------------------------------------------------------------
@@ -211,6 +215,23 @@ cdef void mask_free(Core* core, Mask* mask) noexcept nogil:
 cdef int64_t mask_size(const Mask* mask) noexcept nogil:
     # Bytes of a finished mask, without its bits.
     return <int64_t>(sizeof(Mask) + (mask.base.size() + mask.removed.size() + mask.added.size()) * 4)
+
+
+cdef void add_outside(vector[int32_t]& tokens, vector[int32_t]& holes, vector[int32_t]& out) noexcept nogil:
+    # Add tokens that are in no hole.  Holes are ascending.
+    cdef vector[uint64_t] bits
+    cdef int32_t token
+    if holes.empty() or tokens.size() < MANY_TOKENS:
+        for token in tokens:
+            if not binary_search(holes.begin(), holes.end(), token):
+                out.push_back(token)
+        return
+    bits.resize(<size_t>(holes.back() >> 6) + 1, 0)
+    for token in holes:
+        bits[<size_t>(token >> 6)] |= <uint64_t>1 << (token & 63)
+    for token in tokens:
+        if token > holes.back() or not (bits[<size_t>(token >> 6)] >> (token & 63)) & 1:
+            out.push_back(token)
 
 
 cdef void mask_flatten(Core* core, Mask* mask) noexcept nogil:
