@@ -50,6 +50,12 @@ def without(source: mw.Lark, alphabet: str | tuple[str, ...], most: int, *phrase
     return Case(made, lambda t: has(source, t) and not any(each in t for each in phrases), alphabet, most)
 
 
+INDENTED = mw.Lark(
+    'start: "." _NEWLINE (_INDENT start _DEDENT)?\n_NEWLINE: /(\\n *)+/\n%declare _INDENT _DEDENT'
+)
+TWO_MODES = mw.Lark(
+    'start: "a" "(" text\ntext[mode=inside]: "b"* CLOSE\n%ignore " "\n%ignore "_"\n%mode inside\nCLOSE: ")"\n%ignore "_"'
+)
 INLINE = mw.Lark('start: "a"+ %json {"enum": ["bc", "b"]}')
 BLOCK_PARTS = ("f", "i", "if", "\n", "\n ", " ", "#i", "#f")
 CASES = {
@@ -70,6 +76,20 @@ CASES = {
     "modes": without(MODES, "ab()$ #", 6, "bb"),
     "a character of all modes": without(MODES, "ab()$ #", 6, "a"),
     "ignored text of one mode": without(MODES, "ab()$ #", 6, "#b"),
+    "equal texts that are left": without(mw.Lark('start: A "x" | B "y"\nA: /c|ab/\nB: /c|bb+/'), "abcxy", 4, "b"),
+    "equal texts of another rank": without(mw.Lark('start: "bc" | A* B+\nA: /a+/\nB.-1: /a+/\n%ignore " "\n%ignore /_(?!b)/'), "abc _", 5, "aa"),
+    "a last terminal that is cut": without(mw.Lark('start: "ab"+ B? A* | B "bc" "ba"+\nA.-1: /ab|c/\nB: /ab|ba/'), "abc", 6, "c"),
+    "a last terminal that is cut, and a schema": without(
+        mw.Lark('start: A* "ab"+ | y? y\nA: /[ab _]*c/\nB: /b(?!_)/\ny: %json {"enum": [1, 11, "a"]}'), ("a", "b", "c", "_", "1", '"'), 5, "b"
+    ),
+    "the first ignored text is gone": without(mw.Lark('start: x+\n%ignore "#"\n%ignore " "\nx: %json {"enum": [1]}'), "1# ", 5, "#"),
+    "another ignored text is left": without(
+        mw.Lark('start: "." | A x | x\n%ignore " "\n%ignore "_"\nA: /b/\nx: %json {"enum": [1]}'), "b1_ .", 5, " "
+    ),
+    "ignored text of two modes, one gone": Case(
+        (TWO_MODES - mw.Contains(["_"])) & mw.Regex("(?s:.*)"), lambda t: has(TWO_MODES, t) and "_" not in t, "ab_( )", 5
+    ),
+    "line ends with comments": without(BLOCKS, BLOCK_PARTS, 5, "#f", "#i"),
     "an inline schema": without(INLINE, ("a", '"bc"', '"b"', '"', "b", "c"), 5, "bc"),
     "and a regular language": Case(
         (KEYWORD - mw.Contains(["ff"])) & mw.Regex("(..)*"),
@@ -166,11 +186,28 @@ def test_which_lexemes_may_stand_next_to_each_other(monkeypatch: pytest.MonkeyPa
     assert differs(without(mw.Lark('start: (A B)+\nA: "a"\nB: "b"'), "ab", 6, "ab"))
 
 
+STRING = mw.JsonString(mw.Lark('start: "k"+'))
+
+
+@pytest.mark.parametrize(
+    "between",
+    [mw.Regex("q?"), mw.Choice(["q", ""]), mw.Lark('start: "q"?', lexer="dynamic"), mw.Choice(["q"])],
+)
+def test_what_may_be_empty_stands_between_lexemes(between: mw.Source) -> None:
+    whole = STRING + between + STRING
+    assert_texts(
+        Case(whole - mw.Contains(['""']), lambda t: has(whole, t) and '""' not in t, ('"', "k", "q"), 7)
+    )
+
+
 @pytest.mark.parametrize(
     ("source", "phrase", "message"),
     [
         (BLOCKS, "f\n", "column.*'f.n' may begin in NAME and end in _NEWLINE"),
-        (BLOCKS, "\n", "column.*all of its line ends have the phrase"),
+        (BLOCKS, "\n", "column.*line ends that tell columns have the phrase"),
+        (BLOCKS, "\n ", "column.*line ends that tell columns have the phrase"),
+        (BLOCKS, "\n  ", "column.*line ends that tell columns have the phrase"),
+        (INDENTED, " ", "column.*line ends that tell columns have the phrase"),
         (mw.JsonString(BLOCKS), "#i", "column.*some of its line ends have the phrase"),
     ],
 )

@@ -25,7 +25,7 @@ cdef cppclass LexerPlace:
 cdef cppclass LexerSamples:
     # What rows of samples show (longest_match_samples.pyx).
     vector[string] texts           # by terminal; empty: none
-    vector[string] gaps            # may come between terminals: before all, or else before some; of a placed lexer: of all ignored terminals
+    vector[string] gaps            # ignored texts that may stand before every terminal, or if there is none, before some; placed: of all ignored ones
     vector[vector[char]] serves    # by gap and terminal: it may come between this one and any that it may come behind
     vector[vector[int32_t]] next   # by terminal: those that may come behind it, and behind ignored text if it is such
     cbool rows_known               # nothing else comes between terminals

@@ -17,8 +17,10 @@ from dataclasses import replace
 
 from maskwright.algebra.found import Phrases, Shared
 from maskwright.algebra.lexers import NO_TEXT, has_no_text, mapped, never_sure
-from maskwright.ir.grammar import FAIL, Expr, Grammar, Keyset, Lexeme, Term, Words
+from maskwright.ir.grammar import FAIL, Expr, Grammar, Keyset, Lexeme, Lexing, Term, Words
 from maskwright.ir.prune import is_satisfiable
+from maskwright.limits import Limits
+from maskwright.regular.columns import column_automaton
 from maskwright.regular.dfa import beginnings, first_matches, intersect
 from maskwright.regular.expressions import EVERY_TEXT, Lit, Regular, alt, cat
 
@@ -28,8 +30,11 @@ def without_phrases(
 ) -> Grammar | None:
     """The texts of a grammar with none of the phrases; None: there is none.
 
-    No phrase may lie in two of its lexemes ``leaves``, ignored ones included (``Phrases.check_apart``).  Raises ``Shared`` for
-    phrases in what is no terminal, or in all line ends where these tell blocks, or some of them inside a JSON string.
+    No phrase may lie in two of its lexemes ``leaves``, ignored ones included (``Phrases.check_apart``).  Raises ``Shared``
+
+    - where what the lexer does not read has a phrase: an inline schema, say;
+    - where lines could no longer begin in every column, because line ends with so many blanks have a phrase;
+    - for a phrase in line ends inside a JSON string.
     """
     lexing = given.lexing
     assert lexing is not None
@@ -40,34 +45,49 @@ def without_phrases(
         if not known and not has_no_text(leaf) and set(phrases.split(leaf)) != {0}:
             raise Shared("the phrase may stand in what its lexer does not read")
     until_a_phrase = first_matches(cat(EVERY_TEXT, alt(*[Lit(each) for each in phrases.phrases])), limits)
-    terminals = list(lexing.terminals)
+    terminals = lexing.terminals
     forbidden: list[tuple[int, Regular]] = []
-    mapping: dict[Hashable, Expr] = {}
+    changed: dict[int, Lexeme | None] = {}
     for position, terminal in enumerate(terminals):
-        right, wrong = phrases.cut(terminal)
-        if wrong is None:
-            continue
-        mapping[terminal.key] = NO_TEXT if right is None else Term(right)
-        if right is not None:
+        right, is_cut = phrases.cut(terminal)
+        if is_cut and right is not None:
             begun = intersect([beginnings(terminal.regular, limits), until_a_phrase], limits)
             forbidden.append((position, begun))
-            terminals[position] = right
-    gone = {position for position, terminal in enumerate(terminals) if mapping.get(terminal.key) is NO_TEXT}
-    if lexing.newline in gone:
-        raise Shared("all of its line ends have the phrase")
-    if lexing.lines is not None and lexing.newline in dict(forbidden):
-        raise Shared("some of its line ends have the phrase")
+        if is_cut:
+            changed[position] = right
+    newline = lexing.newline
+    if newline is not None and newline in changed:
+        left = changed[newline]
+        if lexing.lines is not None:
+            raise Shared("some of its line ends have the phrase")
+        if left is None or _columns(left, lexing, limits) != _columns(terminals[newline], lexing, limits):
+            raise Shared("line ends that tell columns have the phrase")
+    ignored = tuple([each for each in lexing.ignored if changed.get(each, terminals[each]) is not None])
+    mapping: dict[Hashable, Expr] = {}
+    is_gone = False
+    for position, right in changed.items():
+        terminal = terminals[position]
+        if right is not None:
+            mapping[terminal.key] = Term(right)
+        elif position not in lexing.ignored:
+            # What leads to it must go on competing.
+            mapping[terminal.key], is_gone = NO_TEXT, True
+        else:
+            # Rules refer to it where ignored text may come.
+            other = ignored and not lexing.placed
+            mapping[terminal.key] = Term(changed.get(ignored[0]) or terminals[ignored[0]]) if other else FAIL
     if not is_satisfiable(
-        mapped(given, {key: FAIL for key, made in mapping.items() if made is NO_TEXT}, lexing)
+        mapped(given, {key: FAIL if made is NO_TEXT else made for key, made in mapping.items()}, lexing)
     ):
         return None
-    if gone:
-        lexing = never_sure(lexing)
-        terminals.append(lexing.terminals[-1])
-    ignored = tuple([each for each in lexing.ignored if each not in gone])
-    forbidden = [*lexing.forbidden, *forbidden]
-    return mapped(
-        given,
-        mapping,
-        replace(lexing, terminals=tuple(terminals), ignored=ignored, forbidden=tuple(forbidden)),
+    made = replace(
+        lexing,
+        terminals=tuple([changed.get(at) or terminal for at, terminal in enumerate(terminals)]),
+        ignored=ignored,
+        forbidden=(*lexing.forbidden, *forbidden),
     )
+    return mapped(given, mapping, never_sure(made) if is_gone else made)
+
+
+def _columns(newline: Lexeme, lexing: Lexing, limits: Limits) -> set[int | None]:
+    return {column for _, column in column_automaton(newline.regular, lexing.columns, limits).accepts}

@@ -106,15 +106,14 @@ class Phrases:
                 found[bits] = Lexeme(("regular", part), part)
         return {next(iter(found)): lexeme} if len(found) == 1 else found
 
-    def cut(self, lexeme: Lexeme) -> tuple[Lexeme | None, Lexeme | None]:
-        """The texts with none of the phrases, and those with some; None: there is none."""
+    def cut(self, terminal: Lexeme) -> tuple[Lexeme | None, bool]:
+        """The texts of a terminal with none of the phrases (None: there is none), and whether there are others."""
         parts: list[Lexeme | None] = [None, None]
-        for flags, part in partition([text_of(lexeme), alt(*self.languages)], self.limits):
+        for flags, part in partition([text_of(terminal), alt(*self.languages)], self.limits):
             if flags[0]:
-                parts[flags[1]] = Lexeme(("regular", part), part)
-        if parts[True] is None:
-            return lexeme, None
-        return parts[False], parts[True]
+                # Two terminals that have the same texts left are two.
+                parts[flags[1]] = Lexeme((terminal.key, part), part)
+        return (terminal, False) if parts[True] is None else (parts[False], True)
 
     def check_apart(self, leaves: Sequence[_Leaf], grammar: Grammar) -> None:
         """Raises ``Shared`` where a phrase may begin in one lexeme of a grammar and end in another.
@@ -308,7 +307,7 @@ class Found:
         """Raises ``Shared`` where a phrase may stand in a name that it is not looked for in."""
         for (_, phrase), names in self.unseen.items():
             if self.phrases.common(text_of(names), self.phrases.languages[phrase]):
-                raise Shared
+                raise Shared("a phrase may stand in the name of an undeclared member")
 
     def rule(self, rule: int, wanted: int) -> int:
         key = (rule, wanted)

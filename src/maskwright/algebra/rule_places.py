@@ -7,9 +7,10 @@ from functools import reduce
 from operator import or_
 
 from maskwright.base.deadline import check_time
-from maskwright.ir.adjacency import Adjacency, Places
+from maskwright.ir.adjacency import MANY_ITEMS, Adjacency, Places
 from maskwright.ir.grammar import (
     EMPTY,
+    FAIL,
     Body,
     Choice,
     Expr,
@@ -30,13 +31,10 @@ _END = -2
 _GAP = -3
 """Before the end of a text with modes, where ignored text may come as well."""
 
-_MANY = 16
-"""Items from which on more of them make no difference to what is waited for."""
-
 
 def ignored_set(expr: Expr, ignored: IgnoredSet) -> IgnoredSet | None:
     """The terminals of an expression that is a choice of ignored ones; None: it is something else."""
-    items = expr.items if isinstance(expr, Choice) else (expr,)
+    items = [item for item in (expr.items if isinstance(expr, Choice) else (expr,)) if item != FAIL]
     keys = [item.lexeme.key for item in items if isinstance(item, Term) and isinstance(item.lexeme, Lexeme)]
     return frozenset(keys) if keys and len(keys) == len(items) and ignored.issuperset(keys) else None
 
@@ -84,8 +82,8 @@ class RulePlaces:
     def _rule(self, body: Body | None) -> int:
         start = self.places.add()
         if isinstance(body, Repeated):
-            low = min(body.min, _MANY)
-            repeated = self.places.add_repeated(body.first, body.rest, low)
+            # More items make no difference to what is waited for.
+            repeated = self.places.add_repeated(body.first, body.rest, min(body.min, MANY_ITEMS))
             assert repeated is not None
             return repeated
         end = self.places.add(final=True)
@@ -110,11 +108,14 @@ class RulePlaces:
             self._choice(expr, start, end)
         elif isinstance(expr, Seq):
             self._row(expr, start, end)
-        else:
-            # An import, or words, of which each leads to a case.
+        elif isinstance(expr, Switch):
             self.places.terms[start].append((-1, behind := self.places.add()))
-            for case in expr.cases if isinstance(expr, Switch) else (EMPTY,):
+            for case in expr.cases:
                 self._between(case, behind, end)
+        else:
+            # An import, which may have the empty text.
+            self.places.terms[start].append((-1, end))
+            self.places.calls[start].append((self._empty, end))
 
     def _row(self, row: Seq, start: int, end: int) -> None:
         for item in row.items[:-1]:

@@ -16,7 +16,7 @@ from maskwright._subsets import Alphabet, Edges, SubsetAutomaton
 from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError
 
-_MANY_ITEMS = 16
+MANY_ITEMS = 16
 # Of the shipped grammars that stay below it, Python has 2 184, HTML 1 396.  Those that do not would pay a second for nothing.
 _MANY_STATES = 5_000
 # What the automaton counts as states is work for them as well, which their number and the deadline bound here.
@@ -59,7 +59,7 @@ class Places:
 
     def add_repeated(self, first: int, rest: int, low: int) -> int | None:
         """The start of a repetition (bounds above do not matter here); None for one that asks for many items."""
-        if low > _MANY_ITEMS:
+        if low > MANY_ITEMS:
             return None
         start = self.add(low == 0)
         at, rule = start, first

@@ -364,7 +364,8 @@ class Lexing:
     of: tuple[Lexing, ...] = ()
     """The lexers of several grammars in one, whose terminals stand one behind the other: no place may wait for terminals of two.  None: it is of one grammar."""
     forbidden: tuple[tuple[int, Regular], ...] = ()
-    """Texts that are a match, but one of no terminal, where a terminal (a position) is in A, whatever other terminals match."""
+    """By terminal (a position), texts that count as a match, but as one of no terminal, where it is in A: also where another one of A
+    matches more than its last match, unlike ``refused``.  Not with captures."""
 
 
 @dataclass(frozen=True)
