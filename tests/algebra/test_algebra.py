@@ -178,6 +178,8 @@ CASES = {
     "longest match": both(WORDS, r"[^=]*<(if|=)?", "if<= ", 6),
     "comments": both(COMMENTS, r".*#a.*", "a#;\n", 7),
     "look-ahead": both(AHEAD, "(..)*", "ab", 8),
+    "look-ahead beside another": both(mw.Lark('start: "a"+ B | T\n%ignore " "\nB: "b"\nT: /a+(?! )/'), "(..)*", "ab ", 6)
+    + both(mw.Lark('start: "a"+ T? "c"?\n%ignore " "\nT: /a+(?! )/'), "(..)*", "ac ", 6),
     "dynamic": both(DYNAMIC, "(..)*", "if ", 6),
     "several at once": [
         Case(

@@ -270,9 +270,9 @@ def test_what_looks_ahead_is_not_told_apart_by_other_grammars(monkeypatch: pytes
     """Their terminals never come beside it: with those that they ignore, Python and JavaScript took more than a minute."""
     asked = []
 
-    def told(terminals: object, refused: object, together: list[int], limits: mw.Limits) -> object:
+    def told(terminals: object, refused: object, together: list[int], *rest: object) -> object:
         asked.append(together)
-        return refusals(terminals, refused, together, limits)  # type: ignore[arg-type]
+        return refusals(terminals, refused, together, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(lexer_automaton, "refusals", told)
     ahead = mw.Lark('start: (A | B)*\nA: /i(?!f)/\nB: /if+/\n%ignore "="')

@@ -258,7 +258,7 @@ def _content(lexing: Lexing) -> Hashable:
     """What tells a lexer from others."""
     keys = tuple([terminal.key for terminal in lexing.terminals])
     lines = lexing.newline, lexing.line_break, lexing.columns, lexing.quote
-    return keys, lexing.ignored, lexing.refused, lexing.forbidden, lexing.early, lines
+    return keys, lexing.ignored, lexing.refused, lexing.parts, lexing.forbidden, lexing.early, lines
 
 
 def _joined(parts: list[Lexing]) -> Lexing:
@@ -281,6 +281,7 @@ def _joined(parts: list[Lexing]) -> Lexing:
             ),
             ignored=joined.ignored + moved(part.ignored),
             refused=(*joined.refused, *[(first + owner, language) for owner, language in part.refused]),
+            parts=(*joined.parts, *moved(part.parts or range(len(part.terminals)))),
             forbidden=(
                 *joined.forbidden,
                 *[(first + owner, language) for owner, language in part.forbidden],
@@ -345,9 +346,12 @@ class Variants:
                 ]
             )
 
+        whole = {rank: position for position, (rank, _) in enumerate(ranked)}  # It comes last.
+        given_parts = given.parts or range(len(given.terminals))
         made = replace(
             given,
             terminals=tuple([terminal for _, terminal in ranked]),
+            parts=tuple([whole[given_parts[rank]] for rank, _ in ranked]),
             ignored=(),
             refused=moved(given.refused),
             forbidden=moved(given.forbidden),
@@ -368,5 +372,6 @@ def never_sure(lexing: Lexing) -> Lexing:
     return replace(
         lexing,
         terminals=(*lexing.terminals, Lexeme(("never", last.key), last.regular)),
+        parts=(*lexing.parts, len(lexing.terminals)) if lexing.parts else (),
         names=(*lexing.names, lexing.names[-1]) if lexing.names else (),
     )

@@ -30,7 +30,7 @@ def lexer_automaton(
         lines = lexing.newline, told
     everywhere = 0 if lexing.placed else sum(1 << terminal for terminal in set(lexing.ignored))
     together = None if follow is None else [some | everywhere for some in follow]
-    refused = refusals(terminals, lexing.refused, together, limits)
+    refused = refusals(terminals, lexing.refused, together, limits, lexing.parts)
     refused += [Refusal(owner, language) for owner, language in lexing.forbidden]
     built = build_lexer(terminals, refused, lines, limits)
     _check_alive(built[0], lexing)

@@ -249,8 +249,8 @@ class _Lowering:
         pairs = None if follow is None else tuple(follow)
         newline = -1 if lexing.newline is None else lexing.newline
         key = (
-            "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, lexing.forbidden, pairs, avoided, newline,
-            lexing.columns, lexing.early, lexing.placed, tuple(after), tuple(map(tuple, beside)),
+            "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, lexing.parts, lexing.forbidden, pairs, avoided,
+            newline, lexing.columns, lexing.early, lexing.placed, tuple(after), tuple(map(tuple, beside)),
         )  # fmt: skip
         handle = self.engine.get_automaton(key)
         if handle is None:

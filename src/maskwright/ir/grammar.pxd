@@ -89,7 +89,7 @@ cdef class Lexing:
     cdef readonly tuple early
     cdef readonly bint placed
     cdef readonly object lines, quote
-    cdef readonly tuple of, forbidden
+    cdef readonly tuple of, parts, forbidden
 
 @cython.no_gc
 cdef class Capture:

@@ -363,6 +363,8 @@ class Lexing:
     the end of a text may."""
     of: tuple[Lexing, ...] = ()
     """The lexers of several grammars in one, whose terminals stand one behind the other: no place may wait for terminals of two.  None: it is of one grammar."""
+    parts: tuple[int, ...] = ()
+    """By terminal, the one (a position) that it is a part of; none: each is whole.  What a part refuses is told by the matches of the whole."""
     forbidden: tuple[tuple[int, Regular], ...] = ()
     """By terminal (a position), texts that count as a match, but as one of no terminal, where it is in A: also where another one of A
     matches more than its last match, unlike ``refused``.  Not with captures."""

@@ -44,7 +44,7 @@ class _Match(NamedTuple):
 class _Place(NamedTuple):
     refused: int
     own: int
-    """State of the owner's language, or -1."""
+    """State of the language of which the owner's is a part, or -1."""
     reading: int
     """The terminals that can go on (``_SideBySide``)."""
     better: frozenset[int] | None
@@ -114,10 +114,12 @@ def refusals(
     refused: Sequence[tuple[int, Regular]],
     together: Sequence[int] | None,
     limits: Limits,
+    parts: Sequence[int] = (),
 ) -> list[Refusal]:
     """What terminals, those of higher rank first, refuse: (position, texts), told apart by where they do.
 
-    ``together``: by place, the set of those that may come there, a bit for each; None: any may come with any.
+    ``together``: by place, the set of those that may come there, a bit for each; None: any may come with any.  ``parts``: by
+    terminal, the one that it is a part of; none: each is whole.  The parts of one that refuse are told by its matches.
     Raises ``LimitError`` above ``limits.max_regex_states`` states.
     """
     if not refused:
@@ -125,13 +127,14 @@ def refusals(
     alphabet = alphabet_of(leaf_sets(*terminals, *(language for _, language in refused)))
     automata = [subset_automaton(each, alphabet, limits) for each in terminals]
     all_of_them = _SideBySide(automata)
+    wholes = list(parts) or list(range(len(terminals)))
     found = []
     for owner, language in refused:
         beside = (1 << len(terminals)) - 1 if together is None else 1 << owner
         for some in together or ():
             beside |= some if some >> owner & 1 else 0
         start = all_of_them.number(tuple([(each, 0) for each in range(len(terminals)) if beside >> each & 1]))
-        found += _told_apart(all_of_them, owner, language, start, alphabet, limits)
+        found += _told_apart(all_of_them, owner, wholes, language, start, alphabet, limits)
     return found
 
 
@@ -177,6 +180,7 @@ class _SideBySide:
 def _told_apart(
     all_of_them: _SideBySide,
     owner: int,
+    wholes: list[int],
     language: Regular,
     start: int,
     alphabet: Alphabet,
@@ -184,7 +188,8 @@ def _told_apart(
 ) -> list[Refusal]:
     """``start``: the terminals that may come where the owner may, which is one of them."""
     refusing = subset_automaton(language, alphabet, limits)
-    own_automaton = all_of_them.automata[owner]
+    own_automaton = all_of_them.automata[wholes[owner]]
+    own_parts = frozenset([each for each, whole in enumerate(wholes) if whole == wholes[owner]])
     nothing = (all_of_them.none, _NONE)
 
     def moves(place: _Place) -> dict[int, _Place]:
@@ -196,7 +201,7 @@ def _told_apart(
             reading, ended = reading_row.get(minterm, nothing)
             better = place.better
             if own >= 0 and own_automaton.accepting(own):
-                better = frozenset([each for each in ended if each < owner])
+                better = frozenset([each for each in ended - own_parts if each < owner])
             elif better is not None and ended:
                 better = better.union(ended)
             # What matches all of the text is read in any case.
