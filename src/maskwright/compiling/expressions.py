@@ -311,9 +311,9 @@ class Expressions:
         try:
             made = product(base.part.make(), language, self.limits)
         except Inexact as error:
-            raise Inexact(
-                f"{error} (and {shared}, so it is not looked for in lexemes)" if shared else str(error)
-            ) from None
+            if not shared:
+                raise
+            raise Inexact(f"{error} (and {shared}, so it is not looked for in lexemes)") from None
         if made is None:
             raise self.empty(base, [*rest, *outside], outside)
         return made
