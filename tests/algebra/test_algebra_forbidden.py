@@ -73,6 +73,10 @@ CASES = {
     "blocks": without(BLOCKS, BLOCK_PARTS, 5, "if"),
     "comments in line ends": without(BLOCKS, BLOCK_PARTS, 5, "#i"),
     "names in blocks": without(BLOCKS, BLOCK_PARTS, 5, "ff", "fi"),
+    "blocks in one column": without(BLOCKS, BLOCK_PARTS, 5, "\n  "),
+    "no blocks": without(BLOCKS, BLOCK_PARTS, 5, "\n "),
+    "no blanks and no blocks": without(INDENTED, ".\n ", 8, " "),
+    "lines in two columns": without(INDENTED, ".\n ", 8, "\n  "),
     "modes": without(MODES, "ab()$ #", 6, "bb"),
     "a character of all modes": without(MODES, "ab()$ #", 6, "a"),
     "ignored text of one mode": without(MODES, "ab()$ #", 6, "#b"),
@@ -204,11 +208,8 @@ def test_what_may_be_empty_stands_between_lexemes(between: mw.Source) -> None:
     ("source", "phrase", "message"),
     [
         (BLOCKS, "f\n", "column.*'f.n' may begin in NAME and end in _NEWLINE"),
-        (BLOCKS, "\n", "column.*line ends that tell columns have the phrase"),
-        (BLOCKS, "\n ", "column.*line ends that tell columns have the phrase"),
-        (BLOCKS, "\n  ", "column.*line ends that tell columns have the phrase"),
-        (INDENTED, " ", "column.*line ends that tell columns have the phrase"),
-        (mw.JsonString(BLOCKS), "#i", "column.*some of its line ends have the phrase"),
+        (BLOCKS, "\n", "column.*its line ends have the phrase"),
+        (mw.JsonString(BLOCKS), "#i", "column.*its line ends have the phrase"),
     ],
 )
 def test_phrases_that_cannot_be_left_out_say_why(source: mw.Source, phrase: str, message: str) -> None:

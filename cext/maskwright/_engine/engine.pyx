@@ -419,7 +419,6 @@ cdef class Engine:
         lexer.line_break = line_break
         lexer.columns = columns
         lexer.quote = quote
-        lexer.restarts = False
         lexer.ignored.resize(len(starts) + 1 + columns, 0)
         lexer.ignored_ones = ignored
         for i in ignored:

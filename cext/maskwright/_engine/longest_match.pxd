@@ -64,13 +64,12 @@ cdef cppclass Lexer:
     vector[vector[int32_t]] beside # by terminal, then: the ignored ones that are waited for wherever it is
     int32_t newline                # terminal that tells columns (stacks.pyx), or -1
     int32_t line_break             # the one that stands for it between brackets, or -1
-    int32_t columns
+    int32_t columns                # in which a line can begin: those below
     int32_t quote                  # the one around a text of lines, or -1: a line begins behind it, and it may end any line
     # by NFA state: whether it is
     vector[char] skips             # of an ignored terminal,
     vector[char] useful            # on the way to a match of some terminal,
     vector[char] lines             # of the newline
-    cbool restarts                 # a newline may be followed by another one in the same match
     vector[LexState*] starts       # by set of terminals
     Interner start_ids
     LexState* every                # before any terminal
@@ -98,6 +97,11 @@ cdef cbool lexer_is_sure(const Hypothesis& each) noexcept nogil
 
 cdef inline Lexer* lexer_of(const Automaton* automaton) noexcept nogil:
     return <Lexer*>automaton.lexer
+
+
+cdef inline int32_t column_tag(const Lexer* lexer, int32_t column) noexcept nogil:
+    # Of a newline behind which a line begins in a column.
+    return <int32_t>lexer.first.size() + column if column > 0 else lexer.newline
 
 
 cdef inline void terminals_add(vector[uint64_t]& terminals, int32_t terminal) noexcept nogil:

@@ -11,7 +11,7 @@ from maskwright._engine.lexemes cimport LazyDfa
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.shortest_match cimport NEAR_STATES, nearest_match
 from maskwright._engine.longest_match cimport (
-    lexer_begin, lexer_follows, lexer_gap_passes, lexer_of, lexer_matched, lexer_start, lexer_start_set, lookahead_passes, serves_all,
+    column_tag, lexer_begin, lexer_follows, lexer_gap_passes, lexer_of, lexer_matched, lexer_start, lexer_start_set, lookahead_passes, serves_all,
     terminals_add
 )
 
@@ -295,68 +295,74 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
                         break
                     if not (lexer.ignored[behind] or behind == lexer.line_break or lexer_follows(ended, behind)):
                         lexer_clash(lexer, i, behind)
-    lexer.samples.safe = lexer.samples.clashes.empty()
 
 
-cdef void lexer_reach(LazyDfa* dfa, vector[int32_t]& work, vector[char]& reached) noexcept nogil:
-    # The NFA states behind those in `work`.
-    cdef int32_t state
-    cdef size_t j
-    reached.resize(dfa.edges.size(), 0)
-    while not work.empty():
-        state = work.back()
-        work.pop_back()
-        if reached[state]:
-            continue
-        reached[state] = 1
-        for j in range(dfa.edges[state].size()):
-            work.push_back(dfa.edges[state][j].target)
-        for j in range(dfa.epsilons[state].size()):
-            work.push_back(dfa.epsilons[state][j].target)
-
-
-cdef void lexer_find_useful(Automaton* automaton) noexcept nogil:
-    cdef LazyDfa* dfa = automaton.dfa
-    cdef Lexer* lexer = lexer_of(automaton)
-    cdef vector[vector[int32_t]] before
-    cdef vector[int32_t] work
-    cdef int32_t i, state
-    cdef size_t j
+cdef void nfa_graph(const LazyDfa* dfa, vector[vector[int32_t]]& after, vector[vector[int32_t]]& before) noexcept nogil:
+    # By NFA state, those next to it.
+    cdef size_t i, j
+    after.resize(dfa.edges.size())
     before.resize(dfa.edges.size())
-    for i in range(<int32_t>dfa.edges.size()):
+    for i in range(dfa.edges.size()):
         for j in range(dfa.edges[i].size()):
-            before[dfa.edges[i][j].target].push_back(i)
+            after[i].push_back(dfa.edges[i][j].target)
         for j in range(dfa.epsilons[i].size()):
-            before[dfa.epsilons[i][j].target].push_back(i)
-        if dfa.accept[i] not in (NO_TAG, <int32_t>lexer.first.size()):
-            work.push_back(i)
-    lexer.useful.assign(dfa.edges.size(), 0)
+            after[i].push_back(dfa.epsilons[i][j].target)
+        for j in range(after[i].size()):
+            before[after[i][j]].push_back(<int32_t>i)
+
+
+cdef void nfa_reach(const vector[vector[int32_t]]& graph, vector[int32_t]& work, vector[char]& reached) noexcept nogil:
+    # Those in `work`, and what the graph leads to.
+    cdef int32_t state
+    reached.assign(graph.size(), 0)
     while not work.empty():
         state = work.back()
         work.pop_back()
-        if not lexer.useful[state]:
-            lexer.useful[state] = 1
-            work.insert(work.end(), before[state].begin(), before[state].end())
+        if not reached[state]:
+            reached[state] = 1
+            work.insert(work.end(), graph[state].begin(), graph[state].end())
+
+
+cdef cbool columns_stay_open(Automaton* automaton, const vector[vector[int32_t]]& before) noexcept nogil:
+    # Whether a newline under way may still tell any of its columns.  `/(\\n *)+/` may, by another line end; `/\\n */` may not.
+    cdef Lexer* lexer = lexer_of(automaton)
+    cdef LazyDfa* dfa = automaton.dfa
+    cdef vector[int32_t] work
+    cdef vector[char] reached
+    cdef int32_t column
+    cdef size_t i
+    for column in range(lexer.columns):
+        for i in range(dfa.accept.size()):
+            if lexer.lines[i] and dfa.accept[i] == column_tag(lexer, column):
+                work.push_back(<int32_t>i)
+        if work.empty():
+            continue
+        nfa_reach(before, work, reached)
+        for i in range(reached.size()):
+            if lexer.lines[i] and lexer.useful[i] and not reached[i]:
+                return False
+    return True
 
 
 cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
     cdef Lexer* lexer = lexer_of(automaton)
     cdef vector[int32_t] terminals, work
+    cdef vector[vector[int32_t]] after, before
     cdef Contexts contexts
     cdef LexState* start
     cdef int32_t i
     contexts_index(lexer, contexts)
+    nfa_graph(automaton.dfa, after, before)
     for i in lexer.ignored_ones:
         work.push_back(lexer.first[i])
-    lexer_reach(automaton.dfa, work, lexer.skips)
-    lexer_find_useful(automaton)
+    nfa_reach(after, work, lexer.skips)
+    for i in range(<int32_t>automaton.dfa.accept.size()):
+        if automaton.dfa.accept[i] not in (NO_TAG, <int32_t>lexer.first.size()):
+            work.push_back(i)
+    nfa_reach(before, work, lexer.useful)
     if lexer.newline >= 0:
-        work.assign(1, lexer.first[lexer.newline])
-        lexer_reach(automaton.dfa, work, lexer.lines)
-        terminals.assign(1, lexer.newline)
-        start = lexer_read(lexer_begin(automaton, terminals), string(<const char*>b"\n\n"))
-        lexer.restarts = start != LEX_DEAD and start.tag == lexer.newline
-        terminals.clear()
+        work.push_back(lexer.first[lexer.newline])
+        nfa_reach(after, work, lexer.lines)
     for i in range(<int32_t>lexer.first.size()):
         terminals.push_back(i)
     lexer.every = lexer_start(automaton, terminals)
@@ -380,3 +386,4 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
         lexer_find_served(lexer)
     lexer_find_next(lexer, contexts)
     lexer_check(automaton, contexts)
+    lexer.samples.safe = lexer.samples.clashes.empty() and (lexer.newline < 0 or columns_stay_open(automaton, before))

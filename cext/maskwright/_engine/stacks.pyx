@@ -18,7 +18,7 @@ from maskwright._engine.limits cimport deadline_heavy, deadline_worked
 from maskwright._engine.lexemes cimport NO_TAG
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_first
-from maskwright._engine.longest_match cimport lexer_begin, lexer_of, lexer_start_set
+from maskwright._engine.longest_match cimport column_tag, lexer_begin, lexer_of, lexer_start_set
 from maskwright._engine.program cimport (
     ACCEPT, Column, INDENTED_BEFORE, INDENTED_DONE, INDENTED_INSIDE, DottedItem, LOCAL_INDENTED, NO_KEY, NO_STATE,
     ParserState, Return, GssNode, UNKNOWN
@@ -458,9 +458,7 @@ cdef cbool state_opens_line(Program* program, int32_t id) noexcept nogil:
         state.opens = 2
         for i in range(-2, state.indent):
             column = state.indent + 2 + i if i < 0 else i
-            if column < lexer.columns and state_goto(program, id, program.lexer,
-                                                     lexer.newline if column == 0 else <int32_t>lexer.first.size() + column,
-                                                     NO_KEY) != NO_STATE:
+            if column < lexer.columns and state_goto(program, id, program.lexer, column_tag(lexer, column), NO_KEY) != NO_STATE:
                 program.states[id].opens = 1
                 break
         if program.index.deadline.passed:
@@ -472,7 +470,7 @@ cdef cbool lex_in_newline(const LexState* state) noexcept nogil:
     # Whether this may become a newline, in any column.
     cdef const Lexer* lexer = lexer_of(state.automaton)
     cdef size_t i
-    if lexer == NULL or not lexer.restarts:
+    if lexer == NULL or lexer.newline < 0:
         return False
     for i in range(state.dfa_state.items.size()):
         if lexer.lines[<size_t>(state.dfa_state.items[i] >> 32)]:

@@ -17,10 +17,8 @@ from dataclasses import replace
 
 from maskwright.algebra.found import Phrases, Shared
 from maskwright.algebra.lexers import NO_TEXT, has_no_text, mapped, never_sure
-from maskwright.ir.grammar import FAIL, Expr, Grammar, Keyset, Lexeme, Lexing, Term, Words
+from maskwright.ir.grammar import FAIL, Expr, Grammar, Keyset, Lexeme, Term, Words
 from maskwright.ir.prune import is_satisfiable
-from maskwright.limits import Limits
-from maskwright.regular.columns import column_automaton
 from maskwright.regular.dfa import beginnings, first_matches, intersect
 from maskwright.regular.expressions import EVERY_TEXT, Lit, Regular, alt, cat
 
@@ -33,8 +31,7 @@ def without_phrases(
     No phrase may lie in two of its lexemes ``leaves``, ignored ones included (``Phrases.check_apart``).  Raises ``Shared``
 
     - where what the lexer does not read has a phrase: an inline schema, say;
-    - where lines could no longer begin in every column, because line ends with so many blanks have a phrase;
-    - for a phrase in line ends inside a JSON string.
+    - where all line ends that tell columns have the phrase, or some do inside a JSON string.
     """
     lexing = given.lexing
     assert lexing is not None
@@ -57,11 +54,8 @@ def without_phrases(
             changed[position] = right
     newline = lexing.newline
     if newline is not None and newline in changed:
-        left = changed[newline]
-        if lexing.lines is not None:
-            raise Shared("some of its line ends have the phrase")
-        if left is None or _columns(left, lexing, limits) != _columns(terminals[newline], lexing, limits):
-            raise Shared("line ends that tell columns have the phrase")
+        if lexing.lines is not None or changed[newline] is None:
+            raise Shared("its line ends have the phrase")
     ignored = tuple([each for each in lexing.ignored if changed.get(each, terminals[each]) is not None])
     mapping: dict[Hashable, Expr] = {}
     is_gone = False
@@ -87,7 +81,3 @@ def without_phrases(
         forbidden=(*lexing.forbidden, *forbidden),
     )
     return mapped(given, mapping, never_sure(made) if is_gone else made)
-
-
-def _columns(newline: Lexeme, lexing: Lexing, limits: Limits) -> set[int | None]:
-    return {column for _, column in column_automaton(newline.regular, lexing.columns, limits).accepts}

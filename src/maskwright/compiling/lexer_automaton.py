@@ -49,6 +49,10 @@ def _check_alive(nfa: Nfa, lexing: Lexing) -> None:
     for position in range(len(lexing.terminals)):
         if position not in matched:
             name = lexing.names[position] if lexing.names else position
+            if position == lexing.newline:
+                raise GrammarError(
+                    f"terminal {name} must match some line end with no blanks behind it: lines begin in column 0"
+                )
             raise GrammarError(f"terminal {name} matches nothing")
 
 

@@ -259,6 +259,8 @@ class _Lowering:
             if self.lexed is None or self.lexed[0] != pairs:
                 self.lexed = pairs, lexer_automaton(lexing, follow, self.limits)
             nfa, starts, guards = self.lexed[1]
+            # Those in which a line can begin: blocks need one further in.
+            columns = 1 + max(0, *(tag - len(starts) for _, tag in nfa.accepts))
             content = (
                 nfa.n_states,
                 starts,
@@ -273,7 +275,7 @@ class _Lowering:
                 lexing.names,
                 newline,
                 -1 if lexing.line_break is None else lexing.line_break,
-                lexing.columns,
+                columns,
                 -1 if lexing.quote is None else lexing.quote,
                 list(lexing.early),
                 lexing.placed,

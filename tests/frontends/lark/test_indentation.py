@@ -21,13 +21,9 @@ VOCABULARY = mw.Vocabulary.from_bytes(
     [*(bytes([byte]) for byte in ALPHABET), b"a\n", b"\n ", b"\n  ", b":\n ", b" a", b"\n\n", b"</s>"],
     eos_ids=12,
 )
-HEADER = """
-NEWLINE: /(\\n *)+/
-BLANK: / +/
-%ignore BLANK
-%declare _INDENT _DEDENT
-"""
-TOKEN = re.compile(r"(?P<NEWLINE>(?:\n *)+)|(?P<BLANK> +)|(?P<A>a)|(?P<COLON>:)|(?P<LPAR>\()|(?P<RPAR>\))")
+BLANKS = "BLANK: / +/\n%ignore BLANK\n"
+HEADER = f"\nNEWLINE: /(\\n *)+/\n{BLANKS}%declare _INDENT _DEDENT\n"
+TOKEN = r"(?P<NEWLINE>%s)|(?P<BLANK> +)|(?P<A>a)|(?P<COLON>:)|(?P<LPAR>\()|(?P<RPAR>\))"
 INDENTATION = Indentation(newline="NEWLINE", columns=6)
 LIMITS = mw.Limits(max_search=3000)
 
@@ -35,7 +31,9 @@ LIMITS = mw.Limits(max_search=3000)
 class Reference:
     """Earley's algorithm over the terminals that an indenter makes of a text."""
 
-    def __init__(self, grammar: str) -> None:
+    def __init__(self, grammar: str, newline: str = r"(?:\n *)+") -> None:
+        self.token = re.compile(TOKEN % newline)
+        self.reads_blanks = BLANKS in grammar
         self.rules = read(grammar, "start", []).rules
         self.indents = {"_INDENT", "_DEDENT"}
 
@@ -73,10 +71,12 @@ class Reference:
     def terminals(self, text: str) -> list[str] | None:
         """As ``lark.indenter.Indenter`` makes them; None where a line is in no block's column."""
         found, columns, depth = [], [0], 0
-        for match in TOKEN.finditer(text):
+        for match in self.token.finditer(text):
             kind = match.lastgroup
             assert kind is not None
             depth += (kind == "LPAR") - (kind == "RPAR")
+            if kind == "BLANK" and not self.reads_blanks:
+                return None
             if kind == "BLANK" or (kind == "NEWLINE" and depth > 0):
                 continue
             found.append(kind)
@@ -84,7 +84,7 @@ class Reference:
                 column = len(match[0]) - match[0].rindex("\n") - 1
                 if column >= INDENTATION.columns:
                     return None
-                if match.end() == len(text):
+                if not text[match.end() :].strip(" "):
                     # Blanks at the end of the text are no indentation.
                     column = 0
                 if column > columns[-1]:
@@ -128,9 +128,9 @@ def grammars(draw: Any) -> str:
     return rules + "\n" + HEADER
 
 
-def check(grammar: str, longest: int = LONGEST, most: int = 3000) -> int:
+def check(grammar: str, longest: int = LONGEST, most: int = 3000, newline: str = r"(?:\n *)+") -> int:
     """Masks and acceptance after every text that either takes for a beginning; how many were looked at."""
-    reference = Reference(grammar)
+    reference = Reference(grammar, newline)
     try:
         compiled = mw.compile_lark(grammar, VOCABULARY, indentation=INDENTATION, limits=LIMITS)
     except mw.UnsatisfiableError:
@@ -184,6 +184,16 @@ def test_usual_grammars(rules: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "newline", [r"\n+", r"\n ?", r"\n *", r"\n(?:  )?", r"\n(?:  )*", r"(?:\n(?:   )?)+", r"\n+(?:   )?"]
+)
+@pytest.mark.parametrize("blanks", ["", BLANKS], ids=["bare", "blanks"])
+def test_lines_that_do_not_begin_in_every_column(newline: str, blanks: str) -> None:
+    rules = 'start: line+\nline: "a" NEWLINE | "a" ":" NEWLINE _INDENT line+ _DEDENT\n'
+    header = HEADER.replace(r"(\n *)+", newline).replace(BLANKS, blanks)
+    assert check(rules + header, newline=newline) > 100
+
+
+@pytest.mark.parametrize(
     "block", ['"a"', 'line "a"?', 'line | NEWLINE _INDENT line "a" _DEDENT', "half+", 'half | "a" NEWLINE']
 )
 def test_blocks_end_with_a_newline(block: str) -> None:
@@ -192,3 +202,9 @@ def test_blocks_end_with_a_newline(block: str) -> None:
     )
     with pytest.raises(mw.GrammarError, match="must end with NEWLINE"):
         mw.compile_lark(rules + HEADER, VOCABULARY, indentation=INDENTATION)
+
+
+def test_lines_must_be_able_to_begin_without_blanks() -> None:
+    rules = 'start: "a" NEWLINE (_INDENT start _DEDENT)?\n' + HEADER.replace(r"(\n *)+", r"\n +")
+    with pytest.raises(mw.GrammarError, match="NEWLINE must match some line end with no blanks behind it"):
+        mw.compile_lark(rules, VOCABULARY, indentation=INDENTATION)
