@@ -72,6 +72,8 @@ class Engine:
         after: list[int],
         beside: list[list[int]],
         guards: list[tuple[int, int, list[int]]],
+        opens: list[int],
+        begins: list[int],
         *,
         max_lexer_states: int,
         max_bytes: int,

@@ -104,3 +104,36 @@ def test_too_many_sets_are_those_of_what_follows(monkeypatch: pytest.MonkeyPatch
             assert each.contexts(TERMINALS) == (follow if many else sets)
         assert sum(each._sets(adjacency._flat(each.places)) is None for each in rules) > 50
         monkeypatch.undo()
+
+
+def opens_by_stack(places: Places) -> set[int]:
+    """Terminals behind which a lexeme that is none may come, with calls inside each other up to a depth."""
+    found = set()
+    seen = {((places.starts[0],), -1)}
+    for stack, last in (work := list(seen)):
+        *below, place = stack
+        if last >= 0 and any(terminal < 0 for terminal, _ in places.terms[place]):
+            found.add(last)
+        ways = [((*below, to), max(terminal, -1)) for terminal, to in places.terms[place]]
+        if len(stack) < 5:
+            ways += [((*below, back, places.starts[rule]), last) for rule, back in places.calls[place]]
+        if below and places.final[place]:
+            ways.append((tuple(below), last))
+        for way in ways:
+            if way not in seen:
+                seen.add(way)
+                work.append(way)
+    return found
+
+
+def test_terminals_behind_which_other_lexemes_come() -> None:
+    rng = random.Random(5)
+    equal = []
+    for _ in range(500):
+        places = random_places(rng)
+        found, expected = set(Adjacency(places, 0).opens(TERMINALS)), opens_by_stack(places)
+        assert expected <= found
+        equal += [len(found)] if expected == found else []
+    # There may be more where rules have no end, which pruned grammars do not have.
+    assert len(equal) > 400
+    assert set(equal) == {0, 1, 2, 3, 4}

@@ -2,7 +2,7 @@
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 from libcpp.string cimport string
 from libcpp.vector cimport vector
@@ -10,7 +10,7 @@ from libcpp.vector cimport vector
 from maskwright.base.deadline import check_time
 from maskwright.errors import MaskwrightError
 
-from maskwright._engine.sizes cimport set_has
+from maskwright._engine.sizes cimport bits_has, set_has
 from maskwright._engine.containers cimport StopFlag
 from maskwright._engine.limits cimport NO_LIMIT, stop_watch
 from maskwright._engine.vocabulary cimport CodeRange, LAST_CODE_POINT
@@ -231,7 +231,9 @@ def automaton_content(AutomatonHandle handle not None):
     return "lexer", (states, list(lexer.first), sets, edges, epsilons, loops, accepts, list(lexer.ignored_ones), follow,
                      tuple(lexer.samples.avoided), handle.names, lexer.newline, lexer.line_break, lexer.columns,
                      lexer.quote, early, lexer.placed, list(lexer.after), list(lexer.beside),
-                     [(guard.start, guard.owner, list(guard.unless)) for guard in lexer.guards])
+                     [(guard.start, guard.owner, list(guard.unless)) for guard in lexer.guards],
+                     [i for i in range(lexer.samples.opens.size()) if lexer.samples.opens[i]],
+                     [i for i in range(256) if bits_has(lexer.samples.first, <uint8_t>i)])
 
 
 cdef tuple record_content(RecordDef* record):

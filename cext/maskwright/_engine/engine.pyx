@@ -4,7 +4,7 @@ from weakref import WeakValueDictionary
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t, SIZE_MAX
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from libcpp cimport bool as cbool
 from libcpp.algorithm cimport nth_element, sort
 from libcpp.atomic cimport memory_order_relaxed
@@ -15,6 +15,7 @@ from libcpp.vector cimport vector
 from maskwright.base.deadline import check_time
 from maskwright.errors import LimitError, VocabularyError
 
+from maskwright._engine.sizes cimport bits_set
 from maskwright._engine.containers cimport by_owner, seconds_now
 from maskwright._engine.limits cimport Deadline, deadline_begin, deadline_end, deferred_free_finish
 from maskwright._engine.trie cimport Trie, trie_child, TrieNode
@@ -384,7 +385,7 @@ cdef class Engine:
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
                   list accepts, list ignored, bytes follow, avoided, names, int32_t newline, int32_t line_break,
-                  int32_t columns, int32_t quote, list early, cbool placed, list after, list beside, list guards, *,
+                  int32_t columns, int32_t quote, list early, cbool placed, list after, list beside, list guards, list opens, list begins, *,
                   int64_t max_lexer_states, int64_t max_bytes, double max_seconds):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.ir.grammar.Lexing``).
 
@@ -396,7 +397,8 @@ cdef class Engine:
         brackets (see ``maskwright.regular.automata.build_lexer``), ``quote``: the one around its lines, or -1. ``early``: terminals of
         which no text begins another one; as soon as one matches, it is what matches. ``placed``: ignored terminals begin only where they
         are waited for; then ``beside`` has by terminal the ignored ones that are waited for wherever it is. ``guards``: where in the NFA
-        texts begin that are refused, a terminal where which may come, and terminals beside which they are not. It is prepared within the
+        texts begin that are refused, a terminal where which may come, and terminals beside which they are not. ``opens``: terminals behind
+        which lexemes may come that no lexer reads, ``begins``: the bytes with which these begin. It is prepared within the
         limits, or there is a ``LimitError``; ``max_seconds``: 0 is none."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
@@ -431,6 +433,14 @@ cdef class Engine:
         lexer.beside = beside
         for guard.start, guard.owner, guard.unless in guards:
             lexer.guards.push_back(guard)
+        memset(lexer.samples.first, 0, 32)
+        for i in begins:
+            bits_set(lexer.samples.first, <uint8_t>i)
+        if opens:
+            lexer.samples.opens.resize(len(starts), 0)
+        # Without modes, ignored text comes everywhere.
+        for i in [*opens, *([] if placed else ignored)] if opens else ():
+            lexer.samples.opens[<int32_t>i] = 1
         handle.names = tuple(names)
         with nogil:
             self.owner.index.lock.lock()

@@ -423,7 +423,6 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.alive = 0
     state.leaves = 0
     state.closes = 0
-    state.harmless = 0
     state.hopeless = 0
     state.kills = False
     state.mask = NULL

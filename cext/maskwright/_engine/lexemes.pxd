@@ -132,7 +132,6 @@ cdef cppclass LexState:
     char alive                     # with other keys that are used: 0 not known, 1 it can be completed, 2 not
     char leaves                    # of a lexer (lexer_leaves): 0 not known, 1 yes, 2 no
     char closes                    # the same (lexer_closes)
-    char harmless                  # the same (lookahead_is_harmless)
     char hopeless                  # the same (lexer_hopeless)
     cbool kills                    # the same: a longer match ends here, or will, whichever character this becomes
     Skipped* skipped               # the same, or NULL

@@ -28,7 +28,8 @@ cdef cppclass LexerSamples:
     vector[string] gaps            # ignored texts that may stand before every terminal, or if there is none, before some; placed: of all ignored ones
     vector[vector[char]] serves    # by gap and terminal: it may come between this one and any that it may come behind
     vector[vector[int32_t]] next   # by terminal: those that may come behind it, and behind ignored text if it is such
-    cbool rows_known               # nothing else comes between terminals
+    vector[char] opens             # by terminal: a lexeme that no lexer reads may come behind it; empty: none comes anywhere
+    uint64_t first[4]              # the bytes with which such lexemes begin
     cbool safe
     vector[pair[int32_t, int32_t]] clashes     # terminals whose samples in a row are not read as what they are
                                                # (the second NO_TAG: the first alone is not); none when safe
@@ -42,7 +43,7 @@ cdef cppclass LexerMasks:
     unordered_map[int64_t, LexMask*] parts     # by loop and trie node (lexer_part)
     unordered_map[int64_t, LexMask*] looked_ahead   # by lookahead (lexer_lookahead_mask)
     unordered_map[int64_t, char] pairs         # lexer state and lookahead (lexer_pair_verdict)
-    unordered_map[int64_t, char] behind        # lookahead, and the terminal that it has read (lookahead_is_harmless_behind)
+    unordered_map[int64_t, char] harmless      # by lookahead, and the terminal that it has read (lookahead_is_harmless)
     MaskTable shares                           # by node and place (lexer_share)
     unordered_map[string, Run*] runs           # by crossings (lexer_run)
 
@@ -84,6 +85,7 @@ cdef LexState* lexer_start_set(Automaton* automaton, vector[uint64_t]& bits) noe
 cdef cbool lexer_skips(const LexState* state) noexcept nogil
 cdef LexState* lookahead_join(LexState* lookahead, LexState* ended) noexcept nogil
 cdef cbool lookahead_passes(LexState* lookahead, const string& text) noexcept nogil
+cdef cbool lexer_opens(LexState* ended, int32_t terminal) noexcept nogil
 cdef cbool lookahead_passes_terminal(LexState* lookahead, int32_t terminal) noexcept nogil
 cdef cbool serves_all(const Lexer* lexer, const vector[char]& serves) noexcept nogil
 cdef cbool lexer_gap_passes(LexState* lookahead) noexcept nogil

@@ -13,7 +13,9 @@
 # (longest_match_samples.pyx).
 
 from cython.operator cimport dereference
+from libc.stdint cimport uint32_t
 
+from maskwright._engine.sizes cimport bits_has
 from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.lexemes cimport DfaState, LazyDfa
 from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_intern, dfa_next, dfa_range_of
@@ -115,97 +117,90 @@ cdef cbool lookahead_read(LexState** lookahead, const string& text) noexcept nog
 
 
 cdef cbool lookahead_passes(LexState* lookahead, const string& text) noexcept nogil:
-    # Whether a lookahead lets a text pass, and samples behind it.  Dead: what comes before is not read at all, as
+    # Whether a lookahead lets an ignored text pass, and samples behind it.  Dead: what comes before is not read at all, as
     # another terminal ends it (Lexing.early).
-    if lookahead == LEX_DEAD:
+    if lookahead == LEX_DEAD or not lookahead_read(&lookahead, text):
         return False
-    return lookahead_read(&lookahead, text) and (lookahead == NULL or lookahead_is_harmless(lookahead))
+    return lookahead == NULL or (lexer_opens(lookahead, NO_TAG) and lookahead_is_harmless(lookahead, NO_TAG))
 
 
 cdef cbool lookahead_passes_terminal(LexState* lookahead, int32_t terminal) noexcept nogil:
     # Whether a lookahead lets a terminal's sample pass, and samples that may come behind it.
-    if lookahead == LEX_DEAD:
+    if lookahead == LEX_DEAD or not lookahead_read(&lookahead, lexer_of(lookahead.automaton).samples.texts[terminal]):
         return False
-    return (lookahead_read(&lookahead, lexer_of(lookahead.automaton).samples.texts[terminal])
-            and (lookahead == NULL or lookahead_is_harmless(lookahead) or lookahead_is_harmless_behind(lookahead, terminal)))
+    return lookahead == NULL or (lexer_opens(lookahead, terminal)
+                                 and (lookahead_is_harmless(lookahead, NO_TAG) or lookahead_is_harmless(lookahead, terminal)))
 
 
-cdef cbool lookahead_is_harmless(LexState* start) noexcept nogil:
-    # Whether no row of samples, with gaps or without, is matched from here.
-    cdef Lexer* lexer = lexer_of(start.automaton)
-    cdef vector[LexState*] work
-    cdef unordered_map[int64_t, char] seen
+cdef cbool lexer_opens(LexState* ended, int32_t terminal) noexcept nogil:
+    # Whether the lookahead behind a terminal (NO_TAG: not known) lets pass the lexemes that no lexer reads and that may come there: it
+    # dies at their first byte.
+    cdef LexerSamples* samples = &lexer_of(ended.automaton).samples
     cdef LexState* lookahead
-    cdef size_t head = 0, i, samples = lexer.samples.texts.size()
-    if start.harmless != 0:
-        return start.harmless == 1
-    start.harmless = 2
-    work.push_back(start)
-    seen[<int64_t>start] = 1
-    while head < work.size():
-        for i in range(samples + lexer.samples.gaps.size()):
-            if i < samples and lexer.ignored[i]:
-                continue
-            if deadline_passed(&start.automaton.index.deadline):
-                start.harmless = 0
-                return False
-            lookahead = work[head]
-            if not lookahead_read(&lookahead, lexer.samples.texts[i] if i < samples else lexer.samples.gaps[i - samples]):
-                return False
-            if lookahead != NULL and seen.count(<int64_t>lookahead) == 0:
-                if work.size() == CLOSE_STATES:
-                    return False
-                seen[<int64_t>lookahead] = 1
-                work.push_back(lookahead)
-        head += 1
-    for i in range(work.size()):
-        work[i].harmless = 1
+    cdef int32_t byte
+    if samples.opens.empty() or (terminal != NO_TAG and not samples.opens[terminal]):
+        return True
+    for byte in range(256):
+        lookahead = ended
+        if bits_has(samples.first, <uint8_t>byte) and not (lookahead_step(&lookahead, <uint8_t>byte) and lookahead == NULL):
+            return False
     return True
 
 
-cdef cbool lookahead_is_harmless_behind(LexState* start, int32_t terminal) noexcept nogil:
-    # The same of rows that may come behind a terminal: behind the blanks of a line of Markdown, no line end makes an empty line of it.
+cdef cbool lookahead_is_harmless(LexState* start, int32_t terminal) noexcept nogil:
+    # Whether no row of samples that may come behind a terminal (NO_TAG: none that may come anywhere) is matched from here, with gaps or
+    # without.  Behind the blanks of a line of Markdown, no line end makes an empty line of it.
     cdef Lexer* lexer = lexer_of(start.automaton)
     cdef vector[pair[int32_t, int32_t]] work
     cdef unordered_map[int64_t, char] seen
     cdef pair[int32_t, int32_t] place
-    cdef int64_t key = (<int64_t>start.id << 32) | terminal
+    cdef int64_t key = harmless_key(start, terminal)
     cdef int32_t behind
     cdef size_t head = 0, i
-    if not lexer.samples.rows_known:
+    cdef cbool passes = True
+    if terminal != NO_TAG and (lexer.follow.empty() or lexer.samples.next.empty()):
         return False
-    found = lexer.cache.behind.find(key)
-    if found != lexer.cache.behind.end():
+    found = lexer.cache.harmless.find(key)
+    if found != lexer.cache.harmless.end():
         return dereference(found).second == 1
-    lexer.cache.behind[key] = 2
     work.push_back(pair[int32_t, int32_t](start.id, terminal))
     seen[key] = 1
-    while head < work.size():
+    while passes and head < work.size():
         place = work[head]
         head += 1
         for i in range(lexer.samples.gaps.size()):
-            if not lookahead_goes_on(start.automaton, place.first, lexer.samples.gaps[i], place.second, work, seen):
-                return False
-        for behind in lexer.samples.next[place.second]:
-            if not lexer.ignored[behind] and not lookahead_goes_on(
-                    start.automaton, place.first, lexer.samples.texts[behind], behind, work, seen):
-                return False
-    lexer.cache.behind[key] = 1
-    return True
+            passes = passes and lookahead_goes_on(start.automaton, place.first, lexer.samples.gaps[i], NO_TAG, place.second, work, seen)
+        if place.second != NO_TAG:
+            for behind in lexer.samples.next[place.second]:
+                passes = passes and (lexer.ignored[behind] or lookahead_goes_on(
+                    start.automaton, place.first, lexer.samples.texts[behind], behind, behind, work, seen))
+            continue
+        for i in range(lexer.samples.texts.size()):
+            passes = passes and (lexer.ignored[i] or lookahead_goes_on(
+                start.automaton, place.first, lexer.samples.texts[i], <int32_t>i, NO_TAG, work, seen))
+    if not deadline_passed(&start.automaton.index.deadline):
+        lexer.cache.harmless[key] = 1 if passes else 2
+    for i in range(work.size() if passes else 0):
+        lexer.cache.harmless[harmless_key(start.automaton.states[work[i].first], work[i].second)] = 1
+    return passes
 
 
-cdef cbool lookahead_goes_on(Automaton* automaton, int32_t state, const string& text, int32_t terminal,
+cdef inline int64_t harmless_key(const LexState* lookahead, int32_t terminal) noexcept nogil:
+    return (<int64_t>lookahead.id << 32) | <uint32_t>terminal
+
+
+cdef cbool lookahead_goes_on(Automaton* automaton, int32_t state, const string& text, int32_t read, int32_t terminal,
                              vector[pair[int32_t, int32_t]]& work, unordered_map[int64_t, char]& seen) noexcept nogil:
-    # Whether a lookahead lets a text pass; where it lives on, what comes behind a terminal is left to look at.
+    # Whether a lookahead lets a text pass, that of a terminal (NO_TAG: a gap); where it lives on, what comes behind it is left to look at.
     cdef LexState* lookahead = automaton.states[state]
     cdef int64_t key
     if deadline_passed(&automaton.index.deadline) or not lookahead_read(&lookahead, text):
         return False
     if lookahead == NULL:
         return True
-    key = (<int64_t>lookahead.id << 32) | terminal
+    key = harmless_key(lookahead, terminal)
     if seen.count(key) == 0:
-        if work.size() == CLOSE_STATES:
+        if work.size() == CLOSE_STATES or not lexer_opens(lookahead, read):
             return False
         seen[key] = 1
         work.push_back(pair[int32_t, int32_t](lookahead.id, terminal))
@@ -248,6 +243,13 @@ cdef cbool lexer_follows(LexState* ended, int32_t behind) noexcept nogil:
     return False
 
 
+cdef inline int32_t lexer_ended(const LexState* state) noexcept nogil:
+    # The terminal that ends here, or NO_TAG.  A newline says in which column it ends (stacks.pyx).
+    if not lexer_matched(state):
+        return NO_TAG
+    return state.tag if state.tag < <int32_t>lexer_of(state.automaton).first.size() else lexer_of(state.automaton).newline
+
+
 cdef cbool lexer_leaves_placed(LexState* state) noexcept nogil:
     # The same of a placed lexer: whether everything that may come next can.  Of a lookahead between two terminals,
     # it is not known what ended.
@@ -258,8 +260,7 @@ cdef cbool lexer_leaves_placed(LexState* state) noexcept nogil:
     if not lex_goes_on(state):
         return True
     if lexer_matched(state):
-        # A newline says in which column it ends (stacks.pyx).
-        behind = &lexer.samples.next[state.tag if state.tag < <int32_t>lexer.first.size() else lexer.newline]
+        behind = &lexer.samples.next[lexer_ended(state)]
     else:
         for terminal in range(<int32_t>lexer.samples.texts.size()):
             every.push_back(terminal)
@@ -273,6 +274,8 @@ cdef cbool lexer_leaves(LexState* state) noexcept nogil:
     # Of a safe lexer: whether the lookahead that begins here lets something pass in any context.
     cdef Lexer* lexer = lexer_of(state.automaton)
     cdef size_t i
+    if state.leaves == 0 and lex_goes_on(state) and not lexer_opens(state, lexer_ended(state)):
+        state.leaves = 2
     if state.leaves == 0 and lexer.placed:
         state.leaves = 1 if lexer_leaves_placed(state) else 2
     if state.leaves == 0:

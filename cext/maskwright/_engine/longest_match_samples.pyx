@@ -11,8 +11,8 @@ from maskwright._engine.lexemes cimport LazyDfa
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.shortest_match cimport NEAR_STATES, nearest_match
 from maskwright._engine.longest_match cimport (
-    column_tag, lexer_begin, lexer_follows, lexer_gap_passes, lexer_of, lexer_matched, lexer_start, lexer_start_set, lookahead_passes, serves_all,
-    terminals_add
+    column_tag, lexer_begin, lexer_follows, lexer_gap_passes, lexer_matched, lexer_of, lexer_opens, lexer_start, lexer_start_set,
+    lookahead_passes, serves_all, terminals_add
 )
 
 cdef enum:
@@ -112,7 +112,8 @@ cdef void lexer_find_gaps(Lexer* lexer) noexcept nogil:
             texts.push_back(text)
     for text in texts:
         lexer.samples.gaps.assign(1, text)
-        lexer_forget_answers(lexer.every.automaton)
+        # What is known depends on the gap.
+        lexer.cache.harmless.clear()
         if not lexer_gap_serves(lexer, text, serves):
             continue
         if serves_all(lexer, serves) and not whole:
@@ -123,7 +124,7 @@ cdef void lexer_find_gaps(Lexer* lexer) noexcept nogil:
             gaps.push_back(text)
             lexer.samples.serves.push_back(serves)
     lexer.samples.gaps = gaps
-    lexer_forget_answers(lexer.every.automaton)
+    lexer.cache.harmless.clear()
 
 
 cdef void lexer_find_served(Lexer* lexer) noexcept nogil:
@@ -200,15 +201,11 @@ cdef void lexer_find_next(Lexer* lexer, Contexts& contexts) noexcept nogil:
     # Behind ignored text of a placed lexer comes what could have come in its place.
     cdef vector[uint64_t] bits
     cdef vector[vector[int32_t]] behind
-    cdef size_t i, j, k, others = 0
+    cdef size_t i, j, k
     behind.resize(lexer.samples.texts.size())
     for j in range(lexer.after.size()):
         if lexer.after[j] >= 0:
             behind[lexer.after[j]].push_back(<int32_t>j)
-        else:
-            others += 1
-    # Where lexemes that are no terminals may come between two, there are contexts behind these beside that of the start.
-    lexer.samples.rows_known = not lexer.follow.empty() and others < 2
     lexer.samples.next.resize(lexer.samples.texts.size())
     for i in range(lexer.samples.texts.size()):
         bits.clear()
@@ -216,13 +213,6 @@ cdef void lexer_find_next(Lexer* lexer, Contexts& contexts) noexcept nogil:
         for k in range(64 * bits.size()):
             if (bits[k >> 6] >> (k & 63)) & 1:
                 lexer.samples.next[i].push_back(<int32_t>k)
-
-
-cdef void lexer_forget_answers(Automaton* automaton) noexcept nogil:
-    # They depend on the gap.
-    cdef size_t i
-    for i in range(automaton.states.size()):
-        automaton.states[i].harmless = 0
 
 
 cdef cbool lexer_reads_sample(Automaton* automaton, Contexts& contexts, int32_t terminal) noexcept nogil:
@@ -283,7 +273,14 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
         if not lexer_reads_sample(automaton, contexts, i):
             lexer.samples.unread[i] = 1
             lexer_clash(lexer, i, NO_TAG)
-        elif lexer.placed or not lexer_gap_passes(ended):
+            continue
+        if not (ended == LEX_DEAD or lexer_opens(ended, i)):
+            # The number of terminals stands for a lexeme that no lexer reads.
+            lexer_clash(lexer, i, <int32_t>lexer.first.size())
+            for behind in lexer.ignored_ones:
+                if not lookahead_passes(ended, lexer.samples.texts[behind]):
+                    lexer_clash(lexer, i, behind)
+        if lexer.placed or not lexer_gap_passes(ended):
             if lexer.follow.empty():
                 lexer_clash(lexer, i, i)
                 continue

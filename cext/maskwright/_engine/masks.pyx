@@ -76,6 +76,9 @@ cdef cbool frames_fit(Core* core, const vector[Thread]& start) noexcept nogil:
     if start.size() != 1 or start[0].memory != 0:
         return False
     state = core.program.states[start[0].parser]
+    # Nor of what is ignored.
+    if state.lexer != NULL:
+        return False
     for i in range(state.items.size()):
         local = core.program.locals[state.items[i].local]
         if not frame_begins(local) or (core.program.lexer != NULL and local_is_lexed(core, local)):

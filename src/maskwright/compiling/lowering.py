@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 
 import cython
 
-from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
+from maskwright._core import AutomatonHandle, CompiledCore, Engine, Matcher, Tables
 from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.compiling.captures import CaptureReader
 from maskwright.compiling.factoring import PlainState, factor
@@ -222,21 +222,42 @@ class _Lowering:
         if lexing is None:
             return None
         count = len(lexing.terminals)
-        handle = None if lexing.placed else self.lexer_for(lexing, None, ())
+        begins = self.begins()
+        everywhere = list(range(count)) if begins else []
+        handle = None if lexing.placed else self.lexer_for(lexing, None, (), opens=everywhere, begins=begins)
         adjacency = None if handle is not None and handle.clashes == [] else self.adjacency(rules)
         if lexing.of:
             check_apart(adjacency, [number for number, part in enumerate(lexing.of) for _ in part.terminals])
         if adjacency is None:
-            return self.lexer_for(lexing, None, ()) if handle is None else handle
+            if handle is None:
+                handle = self.lexer_for(lexing, None, (), opens=everywhere, begins=begins)
+            return handle
         # What comes behind a line break between brackets could have come in its place.
         contexts = [each for each in adjacency.contexts(count) if each[0] != lexing.line_break]
         follow, after = [behind for _, behind in contexts], [terminal for terminal, _ in contexts]
         beside = adjacency.beside(count) if lexing.placed else []
-        handle = self.lexer_for(lexing, follow, (), after, beside)
+        opens = adjacency.opens(count) if begins else []
+        handle = self.lexer_for(lexing, follow, (), after, beside, opens, begins)
         clashes = handle.clashes
         if clashes and adjacency.avoidable(clashes, count):
-            handle = self.lexer_for(lexing, follow, tuple(clashes), after, beside)
+            handle = self.lexer_for(lexing, follow, tuple(clashes), after, beside, opens, begins)
         return handle
+
+    def begins(self) -> list[int]:
+        """The bytes with which lexemes begin that the lexer does not read."""
+        if self.records:
+            return list(range(256))
+        found: set[int] = set()
+        tokens = {number for each, number in self.automaton_index.items() if isinstance(each, Tokens)}
+        for number, automaton in enumerate(self.automata):
+            if number not in tokens:
+                found.update(
+                    [byte for byte in range(256) if automaton.ends(bytes([byte]), 0, 1) != ([], False)]
+                )
+        for key in self.imports:
+            matcher = Matcher(link(self.tables[key], self.limits))
+            found.update([byte for byte in range(256) if matcher.fork().accept_bytes(bytes([byte]))])
+        return sorted(found)
 
     def lexer_for(
         self,
@@ -245,12 +266,14 @@ class _Lowering:
         avoided: tuple[tuple[int, int], ...],
         after: Sequence[int] = (),
         beside: Sequence[list[int]] = (),
+        opens: Sequence[int] = (),
+        begins: Sequence[int] = (),
     ) -> AutomatonHandle:
         pairs = None if follow is None else tuple(follow)
         newline = -1 if lexing.newline is None else lexing.newline
         key = (
             "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, lexing.parts, lexing.forbidden, pairs, avoided,
-            newline, lexing.columns, lexing.early, lexing.placed, tuple(after), tuple(map(tuple, beside)),
+            newline, lexing.columns, lexing.early, lexing.placed, tuple(after), tuple(map(tuple, beside)), tuple(opens), tuple(begins),
         )  # fmt: skip
         handle = self.engine.get_automaton(key)
         if handle is None:
@@ -282,6 +305,8 @@ class _Lowering:
                 list(after),
                 list(beside),
                 guards,
+                list(opens),
+                list(begins),
             )
             handle = add_lexer(self.engine, key, content, self.limits)
         return handle
@@ -547,7 +572,8 @@ def capture_reader(
 
 def _clash_message(lexer: AutomatonHandle) -> str:
     before, behind = lexer.clashes[0]
-    first, second = (lexer.names[i] if 0 <= i < len(lexer.names) else str(i) for i in (before, behind))
+    names = dict(enumerate(lexer.names))
+    first, second = names.get(before, str(before)), names.get(behind, "a lexeme that is no terminal")
     if behind < 0:
         return f"no text is left: wherever terminal {first} matches, another one comes first"
     return (

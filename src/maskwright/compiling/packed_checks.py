@@ -127,11 +127,12 @@ def _check_nfa(kind: str, content: Sequence[Any], data: bytes) -> None:
 def _check_lexer(starts: list[int], states: int, content: Sequence[Any], behind: bytes) -> int:
     """How many tags its automaton may accept with.  ``behind``: which terminals may follow, a row of bits for each set."""
     ignored, follow, avoided, names, newline, line_break, columns, quote, *rest = content
-    early, placed, after, beside, guards = rest
+    early, placed, after, beside, guards, opens, begins = rest
     count = len(starts)
     need(count > 0, "terminals")
     _within(starts, 0, states, "terminals")
-    _within([*ignored, *early], 0, count, "terminals")
+    _within([*ignored, *early, *opens], 0, count, "terminals")
+    _within(begins, 0, 256, "bytes")
     width = (count + 7) // 8
     rows = 0 if follow is None else len(after)
     need(len(behind) == (follow or 0) == rows * width, "terminals behind others")
@@ -146,7 +147,7 @@ def _check_lexer(starts: list[int], states: int, content: Sequence[Any], behind:
         _within(ignored_ones, 0, count, "ignored terminals")
     for one, other in avoided:
         _within([one], 0, count, "terminals that clash")
-        _within([other], -1, count, "terminals that clash")
+        _within([other], -1, count + 1, "terminals that clash")
     begins, owners, unless = _columns(guards, 3, "what is refused")
     _within(begins, 0, states, "what is refused")
     _within(owners, 0, count, "what is refused")

@@ -89,6 +89,15 @@ class Adjacency:
                 behind[last] |= added
         return behind
 
+    def opens(self, terminals: int) -> list[int]:
+        """The terminals behind which a lexeme that is none of them may come."""
+        before = self._before(list(range(terminals)), terminals)
+        found = 0
+        for place, lasts in enumerate(before):
+            if any(terminal < 0 for terminal, _ in self.places.terms[place]):
+                found |= lasts
+        return members(found & ~(1 << terminals))
+
     def contexts(self, terminals: int) -> list[tuple[int, int]]:
         """Sets of terminals, each behind the one behind which it may be waited for (-1: the start, or a lexeme that is none).
 
@@ -170,7 +179,8 @@ class Adjacency:
                 # Another one may always come in its place.
                 never.add(last)
             else:
-                refused.setdefault(last, set()).add(terminal)
+                # Their number stands for a lexeme that is none of them.
+                refused.setdefault(last, set()).add(terminal if terminal < terminals else -1)
         waited = reduce(or_, map(self.places.awaited, range(len(self.places.final))), 0)
         if any(not waited >> terminal & 1 for terminal in never):
             # What nobody waits for says that nothing is sure (algebra/lexers.py).
@@ -198,7 +208,7 @@ class Adjacency:
             changed = False
             for last, found in enumerate(exits[place]):
                 for terminal, behind in places.terms[place]:
-                    if terminal not in bad[last]:
+                    if max(terminal, -1) not in bad[last]:
                         found |= exits[behind][classes[terminal] if terminal >= 0 else -1]
                 for rule, behind in places.calls[place]:
                     for between in members(exits[places.starts[rule]][last]):
