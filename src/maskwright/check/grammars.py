@@ -53,6 +53,9 @@ from maskwright.regex import parse_regex
 from maskwright.regular.expressions import postorder
 from maskwright.sources import EXPRESSIONS, GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 
+_SETS = 256
+"""Of the options of a choice, by hash."""
+
 
 def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
     """Every problem of a source (``Lark``, ``GBNF``, ``Regex``, ``Choice``, ``StructuralTag``, ``JsonSchema``, or an expression
@@ -176,7 +179,8 @@ def _check_regex(source: Regex, limits: Limits) -> Report:
 
 def _check_choice(source: Choice) -> Report:
     report = Report()
-    seen: set[str | bytes | tuple[int, ...]] = set()
+    # A large set is made anew at once when it grows.
+    seen: list[set[str | bytes | tuple[int, ...]]] = [set() for _ in range(_SETS)]
     for i, option in enumerate(in_time(source.options)):
         if not isinstance(option, (str, bytes, list, tuple, np.ndarray)):
             raise GrammarError(
@@ -187,12 +191,13 @@ def _check_choice(source: Choice) -> Report:
             key = option if isinstance(option, (str, bytes)) else tuple(map(index, option))
         except TypeError:
             raise GrammarError("token ids are integers", place=f"/{i}") from None
-        if key in seen:
+        alike = seen[hash(key) % _SETS]
+        if key in alike:
             report.findings.append(
                 Finding("warning", "duplicate-choice", f"/{i}", f"{key!r} is listed twice")
             )
-        seen.add(key)
-    let_go(seen)
+        alike.add(key)
+    let_go(*seen)
     return report
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from maskwright.base.deadline import let_go
 from maskwright.check.outline import Outline, check_rules, finding_of, located
 from maskwright.check.report import Report
 from maskwright.check.terminals import Terminals, check_terminals
@@ -96,6 +97,7 @@ def check_lark(source: Lark, limits: Limits) -> tuple[Report, Reading | None]:
         return report, None
     reading = Reading.of(text, taken, inlined, whole, source.start, limits)
     _check_terminals(source, reading.source, reading.languages, outline, limits, report)
+    let_go(outline.rules)
     return report, reading
 
 

@@ -464,6 +464,7 @@ def link(tables: Tables, limits: Limits) -> CompiledCore:
             "use lexer='dynamic'"
         )
     counts = limits.max_parser_states, limits.max_lexer_states, limits.max_bytes, limits.max_search
+    check_time()
     try:
         core = CompiledCore(tables, *counts, limits.max_set_bytes, limits.max_seconds)
     except UnsatisfiableError:

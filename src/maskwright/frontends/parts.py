@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from maskwright._core import content_key
 from maskwright.base.arguments import check_limits, check_type, exact_bytes
-from maskwright.base.deadline import in_time, let_go
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
@@ -163,30 +162,38 @@ def check_options(options: object) -> None:
 def choice_part(texts: Iterable[str | bytes], limits: Limits) -> Import:
     """One of some texts."""
     check_options(texts)
-    encoded = []
-    for text in in_time(texts):
-        if isinstance(text, str):
-            try:
-                encoded.append(text.encode())
-            except UnicodeEncodeError as error:
-                raise GrammarError(f"the choice {text!r} holds a surrogate, which is no character") from error
-        elif isinstance(text, bytes):
-            encoded.append(exact_bytes(text))
-        else:
-            raise GrammarError(f"a choice is a str or bytes, not {type(text).__name__}")
-    if not encoded:
+    has_empty = False
+
+    def encoded() -> Iterator[bytes]:
+        nonlocal has_empty
+        for text in texts:
+            if isinstance(text, str):
+                try:
+                    found = text.encode()
+                except UnicodeEncodeError as error:
+                    raise GrammarError(
+                        f"the choice {text!r} holds a surrogate, which is no character"
+                    ) from error
+            elif isinstance(text, bytes):
+                found = exact_bytes(text)
+            else:
+                raise GrammarError(f"a choice is a str or bytes, not {type(text).__name__}")
+            if found:
+                yield found
+            else:
+                has_empty = True
+
+    words = Words(encoded())
+    if not len(words) and not has_empty:
         raise UnsatisfiableError("there are no choices")
-    words = Words(text for text in encoded if text)
-    empty = not all(encoded)
-    let_go(encoded)
 
     def make() -> Grammar:
         grammar = Grammar()
         body = Term(words) if len(words) else EMPTY
-        grammar.add("choice", Choice((body, EMPTY)) if empty else body)
+        grammar.add("choice", Choice((body, EMPTY)) if has_empty else body)
         return grammar
 
-    return Import(("choice", words.key, empty, limits), make)
+    return Import(("choice", words.key, has_empty, limits), make)
 
 
 def _check_text(text: object, what: str) -> None:

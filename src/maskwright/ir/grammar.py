@@ -20,7 +20,7 @@ from array import array
 from bisect import bisect
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, chain, islice
 from typing import Literal, TypeAlias
 
 from maskwright.base.deadline import check_time, in_time, let_go
@@ -74,16 +74,17 @@ class Words:
 
     def __init__(self, texts: Iterable[bytes], tags: Mapping[bytes, int] | None = None) -> None:
         ordered = _ordered(texts)
-        pieces = [b"".join(ordered[i : i + _PIECE]) for i in in_time(range(0, len(ordered), _PIECE))]
-        self.data = b"".join(pieces)
-        self.starts = array("q", accumulate(map(len, in_time(ordered)), initial=0))
-        none = bytes(4 * len(ordered))
-        self.tags = array("i", none if tags is None else [tags[text] for text in in_time(ordered)])
+        self.data = b"".join([b"".join(piece) for piece in ordered])
+        self.starts = array("q", accumulate(map(len, in_time(chain.from_iterable(ordered))), initial=0))
+        self.tags = array("i")
+        for piece in ordered:
+            check_time()
+            self.tags.extend([0 if tags is None else tags[text] for text in piece])
         digest = hashlib.blake2b(self.data, digest_size=24)
         digest.update(self.starts.tobytes())
         digest.update(self.tags.tobytes())
-        self.key = ("words", len(ordered), digest.digest())
-        let_go(ordered)
+        self.key = ("words", len(self.tags), digest.digest())
+        let_go(*ordered)
 
     @classmethod
     def tagged(cls, tags: Mapping[bytes, int]) -> Words:
@@ -114,19 +115,23 @@ class Words:
 _PIECE = 10_000
 
 
-def _ordered(texts: Iterable[bytes]) -> list[bytes]:
-    """Sorted, and each once, piece by piece: the whole would take a second for a million."""
-    listed = list(in_time(texts))
-    if len(listed) <= _PIECE:
-        return sorted(set(listed))
+def _ordered(texts: Iterable[bytes]) -> list[list[bytes]]:
+    """Sorted, and each once, in pieces: to sort a million takes a second, and to collect garbage in one list of them a thirtieth."""
+    rest = iter(in_time(texts))
+    listed = list(iter(lambda: list(islice(rest, _PIECE)), []))
+    if len(listed) <= 1:
+        return [sorted(set(piece)) for piece in listed]
     # Some of them, of which there are as many before as behind: what lies between two neighbours is a small part.
-    cuts = sorted(listed[:: len(listed) // (2 * len(listed) // _PIECE)])
+    cuts = sorted([text for piece in listed for text in piece[:: _PIECE // 2]])
     parts: list[list[bytes]] = [[] for _ in range(len(cuts) + 1)]
-    for text in in_time(listed):
-        parts[bisect(cuts, text)].append(text)
-    found = [text for part in parts for text in in_time(sorted(set(part)))]
-    let_go(listed, *parts)
-    return found
+    for piece in listed:
+        for text in in_time(piece):
+            parts[bisect(cuts, text)].append(text)
+        let_go(piece)
+    for at, part in enumerate(parts):
+        check_time()
+        parts[at] = sorted(set(part))
+    return parts
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Hashable
 from threading import RLock
 from typing import Any
 
+from maskwright.base.deadline import in_time
+
 _KEPT = 64
 _SELDOM = 8
 """Sizes are looked at again when as many things were added as are kept, or up to so many times as many where there is room."""
@@ -68,7 +70,7 @@ class CompileCache:
                 return None
             kept = [(key, held) for key, (held, _) in self._kept.items()]
         # Asking may take long, so nobody else waits for it.
-        sizes = [size(held) for _, held in kept]
+        sizes = [size(held) for _, held in in_time(kept)]
         total = sum(sizes)
         dropped = []
         with _lock:
