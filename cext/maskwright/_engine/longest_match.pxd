@@ -90,9 +90,9 @@ cdef cbool lookahead_passes_terminal(LexState* lookahead, int32_t terminal) noex
 cdef cbool serves_all(const Lexer* lexer, const vector[char]& serves) noexcept nogil
 cdef cbool lexer_gap_passes(LexState* lookahead) noexcept nogil
 cdef cbool lexer_follows(LexState* ended, int32_t behind) noexcept nogil
-cdef cbool lexer_leaves(LexState* state) noexcept nogil
-cdef cbool lexer_closes(LexState* start) noexcept nogil
-cdef cbool lexer_never(LexState* lex) noexcept nogil
+cdef cbool lexer_look_leaves(LexState* state) noexcept nogil
+cdef cbool lexer_look_closes(LexState* start) noexcept nogil
+cdef cbool lexer_look_never(LexState* lex) noexcept nogil
 cdef char lexer_pair_verdict(LexState* start, LexState* ahead) noexcept nogil
 cdef cbool lexer_is_sure(const Hypothesis& each) noexcept nogil
 
@@ -104,6 +104,21 @@ cdef inline Lexer* lexer_of(const Automaton* automaton) noexcept nogil:
 cdef inline int32_t column_tag(const Lexer* lexer, int32_t column) noexcept nogil:
     # Of a newline behind which a line begins in a column.
     return <int32_t>lexer.first.size() + column if column > 0 else lexer.newline
+
+
+cdef inline cbool lexer_leaves(LexState* state) noexcept nogil:
+    # Of a safe lexer: whether the lookahead that begins here lets something pass in any context.
+    return state.leaves == 1 if state.leaves != 0 else lexer_look_leaves(state)
+
+
+cdef inline cbool lexer_closes(LexState* state) noexcept nogil:
+    # Of a safe lexer: whether the lexeme under way can be completed in any context.
+    return state.closes == 1 if state.closes != 0 else lexer_look_closes(state)
+
+
+cdef inline cbool lexer_never(LexState* state) noexcept nogil:
+    # Whether only a match of no terminal is possible any more.
+    return state.hopeless == 1 if state.hopeless != 0 else lexer_look_never(state)
 
 
 cdef inline void terminals_add(vector[uint64_t]& terminals, int32_t terminal) noexcept nogil:

@@ -270,35 +270,28 @@ cdef cbool lexer_leaves_placed(LexState* state) noexcept nogil:
     return True
 
 
-cdef cbool lexer_leaves(LexState* state) noexcept nogil:
-    # Of a safe lexer: whether the lookahead that begins here lets something pass in any context.
+cdef cbool lexer_look_leaves(LexState* state) noexcept nogil:
+    # `lexer_leaves`, not known yet.
     cdef Lexer* lexer = lexer_of(state.automaton)
+    cdef cbool leaves = not lex_goes_on(state) or lexer_opens(state, lexer_ended(state))
     cdef size_t i
-    if state.leaves == 0 and lex_goes_on(state) and not lexer_opens(state, lexer_ended(state)):
-        state.leaves = 2
-    if state.leaves == 0 and lexer.placed:
-        state.leaves = 1 if lexer_leaves_placed(state) else 2
-    if state.leaves == 0:
-        state.leaves = 1
-        if lex_goes_on(state) and not lexer_gap_passes(state):
-            for i in range(lexer.samples.texts.size()):
-                if not lexer.ignored[i] and not lexer_follows(state, <int32_t>i):
-                    state.leaves = 2
-                    break
-    return state.leaves == 1
+    if leaves and lexer.placed:
+        leaves = lexer_leaves_placed(state)
+    elif leaves and lex_goes_on(state) and not lexer_gap_passes(state):
+        for i in range(lexer.samples.texts.size()):
+            leaves = leaves and (lexer.ignored[i] or lexer_follows(state, <int32_t>i))
+    state.leaves = 1 if leaves else 2
+    return leaves
 
 
-cdef cbool lexer_closes(LexState* start) noexcept nogil:
-    # Of a safe lexer: whether the lexeme under way can be completed in any context.  What is not found among
-    # CLOSE_STATES states is left to the context.
+cdef cbool lexer_look_closes(LexState* start) noexcept nogil:
+    # `lexer_closes`, not known yet.  What is not found among CLOSE_STATES states is left to the context.
     cdef vector[LexState*] queue
     cdef vector[size_t] origin
     cdef unordered_map[int64_t, char] seen
     cdef LexState* target
     cdef size_t head = 0, at
     cdef uint8_t byte
-    if start.closes != 0:
-        return start.closes == 1
     if start.form == FORM_UTF8_SETTLED:
         # Whichever character this becomes, what comes behind it is the same.
         target = text_state(start.automaton, start.dfa_state, FORM_TEXT, 0, 0)
@@ -374,15 +367,13 @@ cdef cbool lexer_useful(const Lexer* lexer, const DfaState* dfa_state) noexcept 
     return False
 
 
-cdef cbool lexer_never(LexState* lex) noexcept nogil:
-    # Whether only a match of no terminal is possible any more.
+cdef cbool lexer_look_never(LexState* lex) noexcept nogil:
+    # `lexer_never`, not known yet.
     cdef Lexer* lexer = lexer_of(lex.automaton)
     cdef LazyDfa* dfa = lex.automaton.dfa
     cdef DfaState* target
     cdef int32_t first, last
     cdef size_t i
-    if lex.hopeless != 0:
-        return lex.hopeless == 1
     lex.hopeless = 2 if lexer_useful(lexer, lex.dfa_state) else 1
     if lex.hopeless == 2 and lex.form == FORM_UTF8:
         # Of those that the character may become.

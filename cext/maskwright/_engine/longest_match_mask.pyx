@@ -22,8 +22,8 @@ from maskwright._engine.lexeme_walks cimport lexmask_finish, lexmask_new, lexmas
 from maskwright._engine.lexeme_mask cimport EXIT_COST, SelfLoop, self_loop_enter, self_loop_points
 from maskwright._engine.longest_match cimport Lexer, lexer_never, lexer_of, lexer_skips, LexerPlace, lookahead_step
 from maskwright._engine.longest_match_walks cimport (
-    lexer_alone_is_sure, lexer_any_sure, lexer_begins, lexer_comes_back, lexer_crosses, lexer_cut,
-    lexer_descend, lexer_fill, lexer_group, lexer_ignores, lexer_name, lexer_piece_pays, lexer_run,
+    Groups, lexer_alone_is_sure, lexer_any_sure, lexer_begins, lexer_comes_back, lexer_crosses, lexer_cut,
+    lexer_descend, lexer_fill, lexer_group, lexer_group_alone, lexer_ignores, lexer_name, lexer_piece_pays, lexer_run,
     lexer_share_depending, lexer_stand, lexer_step, lexer_take, LOOP_STEPS, SHARE_LEAST
 )
 
@@ -54,7 +54,7 @@ cdef LexState* lexer_loop(LexState* start, LexerPlace& place, const Index* index
 
 
 cdef void lexer_walk_loop(LexMask* part, LexState* before, uint32_t node, uint32_t last, int32_t floor,
-                          unordered_map[string, size_t]& groups) noexcept nogil:
+                          Groups& groups) noexcept nogil:
     # Nodes [node, last), subtrees below one at which the lexer stands in `before`.  Every state is alone, because also what
     # comes behind an ignored terminal is taken as a crossing here: so the part does not depend on the start.  What ends
     # at the depth `floor` is not the part's business.
@@ -87,7 +87,7 @@ cdef void lexer_walk_loop(LexMask* part, LexState* before, uint32_t node, uint32
         node += 1
 
 
-cdef inline void lexer_tell(LexMask* part, LexState* state, uint32_t node, unordered_map[string, size_t]& groups) noexcept nogil:
+cdef inline void lexer_tell(LexMask* part, LexState* state, uint32_t node, Groups& groups) noexcept nogil:
     # What a state that is alone says of the tokens that end at a node.
     cdef const Trie* trie = part.trie
     cdef int32_t t
@@ -103,14 +103,10 @@ cdef inline void lexer_tell(LexMask* part, LexState* state, uint32_t node, unord
             bits_add(part.bits, trie.tokens[t])
 
 
-cdef void lexer_tell_group(LexMask* part, LexState* state, uint32_t node, unordered_map[string, size_t]& groups) noexcept nogil:
+cdef void lexer_tell_group(LexMask* part, LexState* state, uint32_t node, Groups& groups) noexcept nogil:
     cdef const Trie* trie = part.trie
-    cdef LexerPlace place
-    cdef size_t group
+    cdef size_t group = lexer_group_alone(part, groups, state)
     cdef int32_t t
-    place.alone = state
-    lexer_fill(place)
-    group = lexer_group(part, groups, place)
     for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
         part.groups[group].tokens.push_back(trie.tokens[t])
 
@@ -122,7 +118,7 @@ cdef cbool lexer_fill_self_loop(LexMask* part, LexState* loop) noexcept nogil:
     cdef SelfLoop self_loop
     cdef Slice* slice
     cdef vector[CodeRange] points
-    cdef unordered_map[string, size_t] groups
+    cdef Groups groups
     cdef const vector[Exit]* exits
     cdef size_t i
     cdef LazyDfa* dfa = loop.automaton.dfa
@@ -161,7 +157,7 @@ cdef cbool lexer_fill_self_loop(LexMask* part, LexState* loop) noexcept nogil:
 
 
 cdef void lexer_end_inside(LexMask* part, LexState* loop, uint32_t node,
-                           unordered_map[string, size_t]& groups) noexcept nogil:
+                           Groups& groups) noexcept nogil:
     cdef LexState* state = self_loop_enter(loop, index_text(part.index, node), part.index.trie.nodes[node].depth)
     if state != LEX_DEAD:
         lexer_tell(part, state, node, groups)
@@ -171,7 +167,7 @@ cdef LexMask* lexer_part(LexState* loop, uint32_t node, Index* index) noexcept n
     # What a loop says about the tokens below a node; NULL when time is up.
     cdef Lexer* lexer = lexer_of(loop.automaton)
     cdef LexMask* part
-    cdef unordered_map[string, size_t] groups
+    cdef Groups groups
     cdef size_t i
     cdef int32_t t
     cdef int64_t key = (<int64_t>loop.id << 32) | node
@@ -211,7 +207,7 @@ cdef LexMask* lexer_behind(LexMask* mask, size_t number, LexState* start) noexce
     cdef Lexer* lexer = lexer_of(start.automaton)
     cdef LexMask* whole
     cdef LexMask* below
-    cdef unordered_map[string, size_t] groups
+    cdef Groups groups
     cdef uint32_t i, node
     found = run.whole.find(start.id)
     if found != run.whole.end():
@@ -243,7 +239,7 @@ cdef LexMask* lexer_behind(LexMask* mask, size_t number, LexState* start) noexce
 
 
 cdef void lexer_behind_node(LexMask* out, uint32_t node, LexState* lookahead, LexState* start,
-                            unordered_map[string, size_t]& groups) noexcept nogil:
+                            Groups& groups) noexcept nogil:
     # Add what is said of a node of the mask's trie and of those below, where the lexer is at `start` above it.  The end of an
     # ignored terminal is a crossing here.
     cdef Lexer* lexer = lexer_of(start.automaton)
@@ -267,7 +263,7 @@ cdef LexMask* lexer_behind_group(LexMask* mask, Run* run, uint32_t group, uint32
     cdef CrossingGroup* crossing = &mask.crossings[group]
     cdef LexerPlace place
     cdef ResidualView view
-    cdef unordered_map[string, size_t] groups
+    cdef Groups groups
     cdef int64_t key = (<int64_t>position << 32) | lex_next(start, crossing.byte).id
     found = run.behind.find(key)
     if found != run.behind.end():
@@ -355,7 +351,7 @@ cdef uint32_t lexer_next_child(const LexMask* mask, LexerPlace* place) noexcept 
 
 
 cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t node, uint32_t last, cbool pieces,
-                     unordered_map[string, size_t]& groups) noexcept nogil:
+                     Groups& groups) noexcept nogil:
     # Nodes of the mask's trie, in subtrees below one whose place is known.
     cdef const TrieNode* nodes = mask.trie.nodes.data()
     cdef Lexer* lexer = lexer_of(start.automaton)
@@ -382,7 +378,7 @@ cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t node, uint32_t las
                 lexer_descend(mask, &lexer.path[depth], node)
 
 
-cdef cbool lexer_visit(LexMask* mask, LexState* start, uint32_t node, unordered_map[string, size_t]& groups) noexcept nogil:
+cdef cbool lexer_visit(LexMask* mask, LexState* start, uint32_t node, Groups& groups) noexcept nogil:
     # One node; whether to go on below it.
     cdef const Trie* trie = mask.trie
     cdef const TrieNode* nodes = trie.nodes.data()
@@ -439,8 +435,7 @@ cdef cbool lexer_visit(LexMask* mask, LexState* start, uint32_t node, unordered_
         else:
             if place.shadow != NULL:
                 lexer_cut(mask, place, node, node + 1)
-            lexer_fill(place[0])
-            i = lexer_group(mask, groups, place[0])
+            i = lexer_group(mask, groups, place[0]) if place.alone == NULL else lexer_group_alone(mask, groups, place.alone)
             for t in range(nodes[node].token, nodes[node + 1].token):
                 mask.groups[i].tokens.push_back(trie.tokens[t])
     return True
@@ -455,7 +450,7 @@ cdef void lexer_spread(LexMask* mask, LexState* start, uint32_t node) noexcept n
     cdef LexerPlace behind
     cdef LexState* shadow
     cdef LexMask* share
-    cdef unordered_map[string, size_t] groups
+    cdef Groups groups
     cdef uint32_t child = node + 1
     cdef cbool ends
     while child < nodes[node].end and not mask.index.deadline.passed:
@@ -482,7 +477,7 @@ cdef LexMask* lexer_share(LexMask* mask, LexState* start, uint32_t node, const L
     cdef Lexer* lexer = lexer_of(start.automaton)
     cdef LexerPlace* before = &lexer.path[nodes[node].depth - 1]
     cdef LexMask* share
-    cdef unordered_map[string, size_t] groups
+    cdef Groups groups
     cdef string key
     cdef cbool below = before.shadow != NULL and nodes[node].depth - 1 > before.top, outer = before.outer
     key.assign(<const char*>&node, sizeof(node))
@@ -518,7 +513,7 @@ cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept 
     # when time is up.
     cdef Lexer* lexer = lexer_of(start.automaton)
     cdef LexMask* mask
-    cdef unordered_map[string, size_t] groups
+    cdef Groups groups
     cdef int64_t key = start.id
     if lex != NULL:
         key = (<int64_t>lex.id + 1) << 32

@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t, uint32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
@@ -12,12 +12,18 @@ cdef enum:
     SHARE_LEAST = 64       # trie nodes below which sharing does not pay
     LOOP_STEPS = 8         # until a state is expected in its loop
 
+cdef cppclass Groups:
+    # Of a mask under way: where the group of what a place holds is.
+    unordered_map[string, size_t] by_lists     # by hypotheses and ends (lexer_name)
+    unordered_map[int32_t, size_t] by_state    # by the state that is alone
+
 cdef void lexer_forget_masks(Lexer* lexer, cbool all_of_them) noexcept nogil
 cdef void lexer_fill(LexerPlace& place) noexcept nogil
 cdef void lexer_step(LexState* start, const LexerPlace& before, uint8_t byte, LexerPlace& out) noexcept nogil
 cdef cbool lexer_any_sure(const LexerPlace& place) noexcept nogil
 cdef void lexer_name(const LexerPlace& place, string& key) noexcept nogil
-cdef size_t lexer_group(LexMask* mask, unordered_map[string, size_t]& known, const LexerPlace& place) noexcept nogil
+cdef size_t lexer_group(LexMask* mask, Groups& known, const LexerPlace& place) noexcept nogil
+cdef size_t lexer_group_alone(LexMask* mask, Groups& known, LexState* alone) noexcept nogil
 cdef void lexer_cut(LexMask* mask, const LexerPlace* place, uint32_t node, uint32_t last) noexcept nogil
 cdef void lexer_descend(LexMask* mask, LexerPlace* place, uint32_t node) noexcept nogil
 cdef void lexer_stand(Lexer* lexer, const Index* index, size_t depth, LexState* lex, LexState* lookahead) noexcept nogil

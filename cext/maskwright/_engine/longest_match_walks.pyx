@@ -136,19 +136,33 @@ cdef void lexer_name(const LexerPlace& place, string& key) noexcept nogil:
         key.append(<const char*>&place.ended[i].tag, sizeof(int32_t))
 
 
-cdef size_t lexer_group(LexMask* mask, unordered_map[string, size_t]& known, const LexerPlace& place) noexcept nogil:
+cdef size_t lexer_group(LexMask* mask, Groups& known, const LexerPlace& place) noexcept nogil:
     # The group of tokens that the context allows if it allows any of the hypotheses.
     cdef TokenGroup made
     cdef string key
     lexer_name(place, key)
-    found = known.find(key)
-    if found != known.end():
+    found = known.by_lists.find(key)
+    if found != known.by_lists.end():
         return dereference(found).second
-    known[key] = mask.groups.size()
+    known.by_lists[key] = mask.groups.size()
     made.hypotheses = place.hypotheses
     made.ended = place.ended
     mask.groups.push_back(made)
     return mask.groups.size() - 1
+
+
+cdef size_t lexer_group_alone(LexMask* mask, Groups& known, LexState* alone) noexcept nogil:
+    # The same of a state that is alone.
+    cdef LexerPlace place
+    cdef size_t group
+    found = known.by_state.find(alone.id)
+    if found != known.by_state.end():
+        return dereference(found).second
+    place.alone = alone
+    lexer_fill(place)
+    group = lexer_group(mask, known, place)
+    known.by_state[alone.id] = group
+    return group
 
 
 # --- pieces ---------------------------------------------------------------------------------

@@ -84,6 +84,22 @@ cdef uint32_t trie_child(const Trie* trie, uint32_t node, uint8_t byte) noexcept
     return 0
 
 
+cdef void trie_copy_subtree(const Trie* source, Trie* out, int32_t depth, uint32_t node) noexcept nogil:
+    # Append a node at another depth, and all below it.
+    cdef const TrieNode* nodes = source.nodes.data()
+    cdef uint32_t last = nodes[node].end
+    cdef uint32_t moved = <uint32_t>out.nodes.size() - node
+    cdef int32_t tokens = <int32_t>out.tokens.size() - nodes[node].token, deeper = depth - nodes[node].depth
+    cdef size_t i = out.nodes.size()
+    out.nodes.insert(out.nodes.end(), nodes + node, nodes + last)
+    while i < out.nodes.size():
+        out.nodes[i].end += moved
+        out.nodes[i].token += tokens
+        out.nodes[i].depth = <uint16_t>(out.nodes[i].depth + deeper)
+        i += 1
+    out.tokens.insert(out.tokens.end(), source.tokens.data() + nodes[node].token, source.tokens.data() + nodes[last].token)
+
+
 cdef void trie_merge_nodes(const Trie* source, Trie* out, vector[uint32_t]& path,
                            const vector[uint32_t]& group) noexcept nogil:
     # Append one node that stands for all of `group` (same byte), then their children, merged.
@@ -93,6 +109,9 @@ cdef void trie_merge_nodes(const Trie* source, Trie* out, vector[uint32_t]& path
     cdef size_t i, j
     cdef uint32_t node, child
     cdef int32_t t
+    if group.size() == 1:
+        trie_copy_subtree(source, out, <int32_t>path.size(), group[0])
+        return
     trie_add_node(out, path, source.nodes[group[0]].byte)
     for i in range(group.size()):
         node = group[i]
