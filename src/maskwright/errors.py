@@ -134,8 +134,10 @@ class LimitError(MaskwrightError):
         where = f"{place}: " if place is not None else ""
         if message is None:
             what = f"{subject}: " if subject is not None else ""
+            # How much time would be enough is not known.
+            reached = "which are over" if limit == "max_seconds" else f"{_plain(given)} needed"
             message = (
-                f"{what}{limit} is {_plain(allowed)}, {_plain(given)} needed; "
+                f"{what}{limit} is {_plain(allowed)}, {reached}; "
                 f"simplify the source or raise it with Limits({limit}=...)"
             )
         self.message = message

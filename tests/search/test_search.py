@@ -221,9 +221,11 @@ def test_bad_input_of_trees(grammar: mw.CompiledGrammar) -> None:
             Session(model(), grammar, penalty=wrong)
     nothing = mcts(model(), Predicate(lambda ids: False), share_of_a)
     assert nothing.proved and nothing.found == []
-    # Nothing ends in one token.
-    dead = mcts(model(), constraint, share_of_a, max_tokens=1)
-    assert dead.proved and dead.found == []
+    for find in (mcts, best_first):
+        with pytest.raises(
+            mw.LimitError, match="max_tokens is 1, but the shortest text takes 2 tokens, EOS included"
+        ):
+            find(model(), constraint, reward=share_of_a, max_tokens=1)
 
 
 # --- sessions

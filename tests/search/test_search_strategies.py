@@ -226,6 +226,16 @@ def test_rewards_beyond_doubles(constraints: dict[str, Any]) -> None:
             search(model(), Strategy(method, max_tokens=9), constraints, lambda ids: 10**5000, budget=50)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_text_must_have_room(method: str, constraints: dict[str, Any]) -> None:
+    message = "max_tokens is 1, but the shortest text takes 2 tokens, EOS included"
+    with pytest.raises(mw.LimitError, match=message):
+        search(model(), Strategy(method, max_tokens=1), constraints, near, budget=50)
+    pytest.importorskip("optuna")
+    with pytest.raises(mw.LimitError, match=message):
+        tune([Task(model(), constraints, near)], budget=200, calls=10, methods=(method,), max_tokens=1)
+
+
 @pytest.mark.parametrize("seed", [-1, "a", 1.5, True, [1]])
 def test_bad_seeds_of_tuning(seed: Any, constraints: dict[str, Any]) -> None:
     pytest.importorskip("optuna")

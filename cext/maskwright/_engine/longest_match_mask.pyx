@@ -5,7 +5,6 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.algorithm cimport sort
 from libcpp.string cimport string
-from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_has, bits_set, set_add

@@ -74,7 +74,8 @@ def _shared_bytes(models: Sequence[LanguageModel]) -> frozenset[int] | None:
     shared: frozenset[int] = frozenset.intersection(*alphabets)
     if not shared:
         raise VocabularyError(
-            "the models share no bytes: what one can write, another cannot; do their vocabularies have the bytes of their tokens?"
+            "the models share no bytes: what one can write, another cannot; give each ByteModel the vocabulary whose tokens have the bytes that "
+            "its model writes"
         )
     return shared
 

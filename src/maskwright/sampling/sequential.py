@@ -114,12 +114,7 @@ def make_problem(
         raise MaskwrightError(f"awrs_options: expected {', '.join(sorted(_AWRS_OPTIONS))}, got {unknown}")
     check_options(**options)
     check_fit(model, constraint, target.max_tokens)
-    needed = constraint.needed(constraint.start()) + 1
-    if needed > target.max_tokens:
-        message = (
-            f"max_tokens is {target.max_tokens}, but the shortest text takes {needed} tokens, EOS included"
-        )
-        raise LimitError("max_tokens", needed, target.max_tokens, message=message)
+    check_length(constraint, target.max_tokens)
     return Problem(model, constraint, target, generator(seed), options)
 
 
@@ -138,6 +133,14 @@ def check_fit(model: Any, constraint: Any, max_tokens: int | None = None) -> Non
         raise MaskwrightError(
             f"max_tokens is {max_tokens}, but behind the prompt the model's context has room for {model.room}"
         )
+
+
+def check_length(constraint: Constraint, max_tokens: int) -> None:
+    """Raises ``LimitError`` where no text of the constraint is as short as ``max_tokens`` (EOS included)."""
+    needed = constraint.needed(constraint.start()) + 1
+    if needed > max_tokens:
+        message = f"max_tokens is {max_tokens}, but the shortest text takes {needed} tokens, EOS included"
+        raise LimitError("max_tokens", needed, max_tokens, message=message)
 
 
 class _Run:

@@ -69,7 +69,7 @@ def best_first(
     with the best complete texts that it has seen; ``SearchResult.proved`` says whether none that it has not seen is better.
 
     Raises ``VocabularyError`` when model and constraint differ in ids, ``ConstraintError`` for rewards that are no such
-    numbers, ``MaskwrightError`` for bad options.
+    numbers, ``LimitError`` when the shortest text takes more than ``max_tokens``, ``MaskwrightError`` for bad options.
     """
     check_problem(
         model, constraint, n=(n, 1), max_tokens=(max_tokens, 1), max_nodes=(max_nodes, 1), batch=(batch, 1)

@@ -80,7 +80,7 @@ def mcts(
     texts were seen.  Equal seeds give equal results.
 
     Raises ``VocabularyError`` when model and constraint differ in ids, ``ConstraintError`` for rewards that are no such
-    numbers, ``MaskwrightError`` for bad options.
+    numbers, ``LimitError`` when the shortest text takes more than ``max_tokens``, ``MaskwrightError`` for bad options.
     """
     check_problem(model, constraint, simulations=(simulations, 1), max_tokens=(max_tokens, 1))
     check_function(reward, "reward")

@@ -13,7 +13,7 @@ from maskwright.errors import ConstraintError, MaskwrightError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats
 from maskwright.sampling.models import LanguageModel, one_end
-from maskwright.sampling.sequential import check_fit
+from maskwright.sampling.sequential import check_fit, check_length
 
 
 class Found(NamedTuple):
@@ -36,7 +36,8 @@ class SearchResult:
 
 
 def check_problem(model: Any, constraint: Any, **least: tuple[int, int]) -> None:
-    """Raise unless each number (given, least) is at least what it must be, and model and constraint fit, ``max_tokens`` included."""
+    """Raise unless each number (given, least) is at least what it must be, and model and constraint fit, ``max_tokens`` included: the model has
+    room for them, and they for a text."""
     for name, (given, low) in least.items():
         try:
             good = not isinstance(given, bool) and operator.index(given) >= low
@@ -44,7 +45,10 @@ def check_problem(model: Any, constraint: Any, **least: tuple[int, int]) -> None
             good = False
         if not good:
             raise MaskwrightError(f"{name} is a number, at least {low}, not {given!r}")
-    check_fit(model, constraint, least["max_tokens"][0] if "max_tokens" in least else None)
+    max_tokens = least["max_tokens"][0] if "max_tokens" in least else None
+    check_fit(model, constraint, max_tokens)
+    if max_tokens is not None:
+        check_length(constraint, max_tokens)
 
 
 def allowed_scores(

@@ -96,10 +96,6 @@ class Session:
         self._penalty = penalty
         self._rng = generator(seed)
         self._matcher = self._constraint.start()
-        needed = self._constraint.needed(self._matcher) + 1
-        if needed > max_tokens:
-            message = f"max_tokens is {max_tokens}, but the shortest text takes {needed} tokens, EOS included"
-            raise LimitError("max_tokens", needed, max_tokens, message=message)
         self._state: ModelState | None = None
         self._read = 0
         """How many tokens ``_state`` has read; those of the text are the first of them."""

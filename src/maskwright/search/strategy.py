@@ -195,7 +195,8 @@ def search(
     """The text of highest ``reward(ids)`` (0 to 1) that a strategy finds within ``budget`` calls of the model, one a prefix.
 
     Methods that can go on do so until the budget is spent, or until a text has reward 1.  Equal seeds give equal results.  Raises
-    ``MaskwrightError`` for names of constraints and parameters that are not there, ``ConstraintError`` for other rewards, and what the methods raise.
+    ``MaskwrightError`` for names of constraints and parameters that are not there, ``ConstraintError`` for other rewards, ``LimitError`` when the
+    shortest text takes more than ``max_tokens``, and what the methods raise.
     """
     check_type(strategy, Strategy, "strategy", MaskwrightError)
     check_type(constraints, Mapping, "constraints", MaskwrightError)

@@ -75,7 +75,7 @@ def tune(
 
     ``methods``: those to choose from; the first trial of each comes before any other, with parameters that are drawn as later ones.
     ``required``: constraints that are always used; the others of the tasks are used or not, as it pays.  Parameters of ``Configurable`` constraints are chosen as well.  Equal seeds give equal
-    results.  Raises ``LimitError`` when the budget does not last for one trial, ``MaskwrightError`` for bad options and without optuna (``pip install "maskwright[tune]"``).
+    results.  Raises ``LimitError`` when the budget does not last for one trial, or the shortest text takes more than ``max_tokens``, ``MaskwrightError`` for bad options and without optuna (``pip install "maskwright[tune]"``).
     """
     try:
         import optuna
