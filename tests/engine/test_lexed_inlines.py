@@ -101,3 +101,64 @@ def test_a_token_from_an_inline_schema_into_ignored_text() -> None:
     matcher = compiled.matcher()
     assert matcher.accept_bytes(b"x1")
     assert toys.allowed(matcher) == {2, 4, 10, 11}
+
+
+@pytest.mark.parametrize(
+    ("grammar", "text"),
+    [
+        ('start: "b" T x | "c"\nT: /a1*/\n%ignore /#1*/\n', b"b"),
+        ('start: "a" x\n%ignore /#1*/\n%mode inside\n', b"a#"),
+        ('start: "a" x | "b" i\ni[mode=inside]: "c"\n%ignore /#(?!1)/\n%mode inside\n', b"a#"),
+    ],
+    ids=["no mode", "a mode", "looks ahead"],
+)
+def test_ignored_text_that_goes_on_into_an_inline_schema_is_no_way_out(grammar: str, text: bytes) -> None:
+    assert not mw.compile_lark(SCHEMA + grammar, BYTES).matcher().accept_bytes(text)
+
+
+NUMBERS = (
+    '{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, '
+    '"required": ["a", "b"], "additionalProperties": false}'
+)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "before", "token"),
+    [
+        ('start: x\nx: %json {"enum": [[1]]}\n%ignore "#"\n', b"[", b" 1#"),
+        (f"start: x\nx: %json {NUMBERS}\n%ignore /\\s+/\n", b'{"a":', b" 1 "),
+        ('start: x x T "b" | x\nT: /b+/\nx: %json {"enum": [12]}\n', b"1", b"21"),
+    ],
+    ids=["ignored text inside", "blanks inside", "a second one that cannot end"],
+)
+def test_tokens_that_go_on_behind_a_value_inside(grammar: str, before: bytes, token: bytes) -> None:
+    vocabulary = mw.Vocabulary.from_bytes(
+        [*(bytes([byte]) for byte in range(128)), token, b"</s>"], eos_ids=129
+    )
+    matcher = mw.compile_lark(grammar, vocabulary).matcher()
+    assert matcher.accept_bytes(before)
+    assert 128 not in toys.allowed(matcher)
+    assert not matcher.accept_token(128)
+
+
+def test_what_a_terminal_may_lead_to_is_not_kept_for_other_places() -> None:
+    """Behind "1", "b" would make the phrase; where it stands the terminal leads elsewhere."""
+    grammar = 'start: A B x\nA: "1"\nB: /b+/\n%ignore "#"\nx: %json {"enum": ["c"]}\n'
+    compiled = mw.compile(mw.Lark(grammar) - mw.Contains(["1b"]), BYTES)
+    refused = compiled.matcher()
+    assert refused.accept_bytes(b"1")
+    assert not refused.accept_bytes(b"b")
+    assert compiled.matcher().accept_bytes(b"1#bb")
+
+
+def test_a_search_that_was_ended_says_nothing_of_other_texts() -> None:
+    grammar = (
+        "start: x x | r T\nr: r U r | y\nU.2: /1(?!1)/\nT.1: /1(?!1)/\n"
+        'x: %json {"enum": [1, 11]}\ny: %json {"enum": [111]}\n%ignore / +/\n'
+    )
+    compiled = mw.compile_lark(grammar, BYTES, limits=mw.Limits(max_search=200))
+    with pytest.raises(mw.LimitError):
+        compiled.matcher().accept_bytes(b"111")
+    matcher = compiled.matcher()
+    assert matcher.accept_bytes(b"1   11")
+    assert matcher.is_accepting

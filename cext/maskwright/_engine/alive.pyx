@@ -310,6 +310,9 @@ cdef void core_learn_shut_in(Core* core, const vector[SearchNode]& nodes) noexce
     for i in range(nodes.size()):
         if nodes[i].thread.parser != parser or not shut_in_key(core, nodes[i].thread, &key):
             return
+        # Where a terminal leads is a question of the rules.
+        if nodes[i].thread.lex != NULL and lexer_matched(nodes[i].thread.lex) and not lexer_ignores(nodes[i].thread.lex):
+            return
     # What the grammar cannot end was not looked at.
     if cost_behind(core, parser) >= UNREACHED or cost_parser(core.program, core.costs, parser) >= UNREACHED:
         return
@@ -366,6 +369,9 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
         if known >= 0:
             at = known
             found = True
+    if not found and core.index.deadline.passed:
+        # A search inside this one was ended.
+        return False
     if not whole:
         if found:
             i = <size_t>at

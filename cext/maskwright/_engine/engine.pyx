@@ -436,11 +436,10 @@ cdef class Engine:
         memset(lexer.samples.first, 0, 32)
         for i in begins:
             bits_set(lexer.samples.first, <uint8_t>i)
-        if opens:
+        if begins:
             lexer.samples.opens.resize(len(starts), 0)
-        # Without modes, ignored text comes everywhere.
-        for i in [*opens, *([] if placed else ignored)] if opens else ():
-            lexer.samples.opens[<int32_t>i] = 1
+            for i in [*opens, *ignored]:
+                lexer.samples.opens[<int32_t>i] = 1
         handle.names = tuple(names)
         with nogil:
             self.owner.index.lock.lock()

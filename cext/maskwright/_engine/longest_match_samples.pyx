@@ -263,8 +263,11 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
     lexer.samples.clean.assign(lexer.samples.texts.size(), 0)
     lexer.samples.unread.assign(lexer.samples.texts.size(), 0)
     for i in range(<int32_t>lexer.samples.texts.size()):
-        # A line break may be left out.
+        # Ignored text may be left out, and so may a line break, but not where rules say that it comes before a lexeme that no lexer reads.
         if lexer.ignored[i] or i == lexer.line_break:
+            ended = lexer_read(lexer_along(automaton, contexts, i), lexer.samples.texts[i])
+            if ended != LEX_DEAD and not lexer_opens(ended, i):
+                lexer_clash(lexer, i, <int32_t>lexer.first.size())
             continue
         if deadline_passed(&automaton.index.deadline):
             break

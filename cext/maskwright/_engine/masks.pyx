@@ -25,7 +25,7 @@ from maskwright._engine.program cimport (
 from maskwright._engine.stacks cimport state_behind, state_deep, state_goto
 from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.core cimport FrameMask, MatcherState, OpenGroup, Thread, thread_at
-from maskwright._engine.alive cimport local_is_lexed, thread_is_embedded, threads_alive, threads_step
+from maskwright._engine.alive cimport local_is_lexed, node_is_sure, thread_is_embedded, threads_alive, threads_step
 from maskwright._engine.states cimport (
     add_outside, frame_state, lexed_group_known, mask_add_tokens, mask_behind, mask_flatten, mask_free, mask_join_bits,
     mask_open, mask_size, mask_walk, mask_write, threads_pending
@@ -81,7 +81,8 @@ cdef cbool frames_fit(Core* core, const vector[Thread]& start) noexcept nogil:
         return False
     for i in range(state.items.size()):
         local = core.program.locals[state.items[i].local]
-        if not frame_begins(local) or (core.program.lexer != NULL and local_is_lexed(core, local)):
+        if not frame_begins(local) or (core.program.lexer != NULL and (
+                local_is_lexed(core, local) or not node_is_sure(core, state.items[i].node))):
             return False
     return state.guards.empty()
 
@@ -93,6 +94,16 @@ cdef cbool frame_ends(const Core* core, const vector[Thread]& threads) noexcept 
         if threads[i].lex == NULL and core.program.states[threads[i].parser].complete:
             return True
     return False
+
+
+cdef void frame_leave(const Core* core, vector[Thread]& threads) noexcept nogil:
+    # What is read at the bottom is ignored text, which is read behind the return.
+    cdef size_t i, j = 0
+    for i in range(threads.size()):
+        if threads[i].lex != NULL or not core.program.states[threads[i].parser].items.empty():
+            threads[j] = threads[i]
+            j += 1
+    threads.resize(j)
 
 
 cdef FrameMask* framemask_make(Core* core, const ResidualView& view, int32_t local) noexcept nogil:
@@ -119,6 +130,7 @@ cdef FrameMask* framemask_make(Core* core, const ResidualView& view, int32_t loc
             found.tokens.push_back(trie.tokens[t])
         if node + 1 < trie.nodes[node].end and frame_ends(core, core.scratch.stack[depth]):
             found.ends.push_back(node)
+            frame_leave(core, core.scratch.stack[depth])
         node += 1
     core.scratch.walks = False
     return found

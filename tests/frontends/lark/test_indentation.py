@@ -208,3 +208,16 @@ def test_lines_must_be_able_to_begin_without_blanks() -> None:
     rules = 'start: "a" NEWLINE (_INDENT start _DEDENT)?\n' + HEADER.replace(r"(\n *)+", r"\n +")
     with pytest.raises(mw.GrammarError, match="NEWLINE must match some line end with no blanks behind it"):
         mw.compile_lark(rules, VOCABULARY, indentation=INDENTATION)
+
+
+def test_line_breaks_before_an_inline_schema_in_brackets() -> None:
+    rules = 'start: "f" "(" v ")" NEWLINE (_INDENT start _DEDENT)?\nv: %json {"enum": [1]}\n' + HEADER
+    compiled = mw.compile_lark(rules, toys.byte_vocabulary(), indentation=INDENTATION)
+    for text, accepted in (
+        (b"f(1)\n", True),
+        (b"f(\n1)\n", True),
+        (b"f( \n  1\n )\n", True),
+        (b"f\n(1)\n", False),
+    ):
+        matcher = compiled.matcher()
+        assert (matcher.accept_bytes(text) and matcher.is_accepting) == accepted

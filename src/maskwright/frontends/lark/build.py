@@ -279,7 +279,8 @@ class _Builder:
 
     def terminal(self, name: str, inside: bool, mode: str) -> Expr:
         if name in self.parts:
-            return self.inline(self.parts[name], mode)
+            part = self.inline(self.parts[name], mode)
+            return Seq((Ref(self.skipped), part)) if inside and self.skipped is not None else part
         lexeme = self.lexemes.get(self.languages.named(name))
         if lexeme is None:
             raise GrammarError(
