@@ -87,23 +87,17 @@ cdef cbool frames_fit(Core* core, const vector[Thread]& start) noexcept nogil:
     return state.guards.empty()
 
 
-cdef cbool frame_ends(const Core* core, const vector[Thread]& threads) noexcept nogil:
-    # Whether the bottom is reached.
-    cdef size_t i
-    for i in range(threads.size()):
-        if threads[i].lex == NULL and core.program.states[threads[i].parser].complete:
-            return True
-    return False
-
-
-cdef void frame_leave(const Core* core, vector[Thread]& threads) noexcept nogil:
-    # What is read at the bottom is ignored text, which is read behind the return.
+cdef cbool frame_leaves(const Core* core, vector[Thread]& threads) noexcept nogil:
+    # Whether the bottom is reached.  What is read there, ignored text, is read behind the return.
+    cdef cbool leaves = False
     cdef size_t i, j = 0
     for i in range(threads.size()):
+        leaves = leaves or (threads[i].lex == NULL and core.program.states[threads[i].parser].complete)
         if threads[i].lex != NULL or not core.program.states[threads[i].parser].items.empty():
             threads[j] = threads[i]
             j += 1
     threads.resize(j)
+    return leaves
 
 
 cdef FrameMask* framemask_make(Core* core, const ResidualView& view, int32_t local) noexcept nogil:
@@ -128,9 +122,8 @@ cdef FrameMask* framemask_make(Core* core, const ResidualView& view, int32_t loc
             break
         for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
             found.tokens.push_back(trie.tokens[t])
-        if node + 1 < trie.nodes[node].end and frame_ends(core, core.scratch.stack[depth]):
+        if node + 1 < trie.nodes[node].end and frame_leaves(core, core.scratch.stack[depth]):
             found.ends.push_back(node)
-            frame_leave(core, core.scratch.stack[depth])
         node += 1
     core.scratch.walks = False
     return found
