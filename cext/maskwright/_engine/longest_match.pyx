@@ -158,6 +158,7 @@ cdef cbool lookahead_is_harmless(LexState* start, int32_t terminal) noexcept nog
     cdef int32_t behind
     cdef size_t head = 0, i
     cdef cbool passes = True
+    cdef char verdict = 2
     if terminal != NO_TAG and (lexer.follow.empty() or lexer.samples.next.empty()):
         return False
     found = lexer.cache.harmless.find(key)
@@ -178,8 +179,10 @@ cdef cbool lookahead_is_harmless(LexState* start, int32_t terminal) noexcept nog
         for i in range(lexer.samples.texts.size()):
             passes = passes and (lexer.ignored[i] or lookahead_goes_on(
                 start.automaton, place.first, lexer.samples.texts[i], <int32_t>i, NO_TAG, work, seen))
+    if passes:
+        verdict = 1
     if not deadline_passed(&start.automaton.index.deadline):
-        lexer.cache.harmless[key] = 1 if passes else 2
+        lexer.cache.harmless[key] = verdict
     for i in range(work.size() if passes else 0):
         lexer.cache.harmless[harmless_key(start.automaton.states[work[i].first], work[i].second)] = 1
     return passes
