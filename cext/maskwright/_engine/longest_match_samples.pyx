@@ -255,7 +255,7 @@ cdef void lexer_clash(Lexer* lexer, int32_t before, int32_t behind) noexcept nog
 
 
 cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
-    # Find what clashes.
+    # Find what clashes.  The number of terminals stands for a lexeme that no lexer reads.
     cdef Lexer* lexer = lexer_of(automaton)
     cdef LexState* ended
     cdef int32_t i, behind
@@ -278,7 +278,6 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
             lexer_clash(lexer, i, NO_TAG)
             continue
         if not (ended == LEX_DEAD or lexer_opens(ended, i)):
-            # The number of terminals stands for a lexeme that no lexer reads.
             lexer_clash(lexer, i, <int32_t>lexer.first.size())
             for behind in lexer.ignored_ones:
                 if not lookahead_passes(ended, lexer.samples.texts[behind]):
@@ -324,7 +323,7 @@ cdef void nfa_reach(const vector[vector[int32_t]]& graph, vector[int32_t]& work,
 
 
 cdef cbool columns_stay_open(Automaton* automaton, const vector[vector[int32_t]]& before) noexcept nogil:
-    # Whether a newline under way may still tell any of its columns.  `/(\\n *)+/` may, by another line end; `/\\n */` may not.
+    # Whether a newline under way may still tell any of its columns.  `/(\n *)+/` may, by another line end; `/\n */` may not.
     cdef Lexer* lexer = lexer_of(automaton)
     cdef LazyDfa* dfa = automaton.dfa
     cdef vector[int32_t] work
