@@ -302,22 +302,27 @@ cdef cbool thread_shut_in(Core* core, const Thread& thread) noexcept nogil:
     return shut_in_key(core, thread, &key) and core.facts.shut_in.find(&key, sizeof(key)) >= 0
 
 
-cdef void core_learn_shut_in(Core* core, const vector[SearchNode]& nodes) noexcept nogil:
-    # Of a search that found nothing, and skipped nothing but what is shut in.
+cdef void core_learn_shut_in(Core* core, unordered_map[string, int32_t]& seen) noexcept nogil:
+    # Of a search that found nothing, and skipped nothing but what is shut in.  `seen`: the threads that it came to, those included that
+    # the grammar alone cannot end.
+    cdef pair[string, int32_t] each
+    cdef Thread thread
     cdef ShutIn key
-    cdef size_t i
-    cdef int32_t parser = nodes[0].thread.parser
-    for i in range(nodes.size()):
-        if nodes[i].thread.parser != parser or not shut_in_key(core, nodes[i].thread, &key):
+    cdef int32_t parser = NO_STATE
+    for each in seen:
+        thread = dereference(<const Thread*>each.first.data())
+        if parser == NO_STATE:
+            parser = thread.parser
+        if thread.parser != parser or not shut_in_key(core, thread, &key):
             return
         # Where a terminal leads is a question of the rules.
-        if nodes[i].thread.lex != NULL and lexer_matched(nodes[i].thread.lex) and not lexer_ignores(nodes[i].thread.lex):
+        if thread.lex != NULL and lexer_matched(thread.lex) and not lexer_ignores(thread.lex):
             return
     # What the grammar cannot end was not looked at.
-    if cost_behind(core, parser) >= UNREACHED or cost_parser(core.program, core.costs, parser) >= UNREACHED:
+    if parser == NO_STATE or cost_behind(core, parser) >= UNREACHED or cost_parser(core.program, core.costs, parser) >= UNREACHED:
         return
-    for i in range(nodes.size()):
-        shut_in_key(core, nodes[i].thread, &key)
+    for each in seen:
+        shut_in_key(core, dereference(<const Thread*>each.first.data()), &key)
         if core.facts.shut_in.find(&key, sizeof(key)) < 0:
             core.facts.shut_in.insert(&key, sizeof(key), 1)
 
@@ -384,8 +389,8 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
                 core_learn(core, start[i], 0)
             for i in range(nodes.size()):
                 core_learn(core, nodes[i].thread, 0)
-            if shut_in and not nodes.empty():
-                core_learn_shut_in(core, nodes)
+            if shut_in:
+                core_learn_shut_in(core, best)
     elif found:
         while nodes[at].before >= 0:
             if nodes[at].token >= 0:

@@ -17,6 +17,7 @@ from maskwright.algebra.automaton import Moves, States
 from maskwright.algebra.forbidden import without_phrases
 from maskwright.algebra.found import Found, FoundStates, Phrases, leaves_of
 from maskwright.algebra.inexact import Inexact
+from maskwright.algebra.inline_schemas import check_schemas
 from maskwright.algebra.lexers import NO_TEXT, Variants, explicit, has_no_text, placed
 from maskwright.algebra.rules import Rules, moved
 from maskwright.algebra.written import text_of
@@ -57,6 +58,7 @@ def product(grammar: Grammar, language: Regular, limits: Limits) -> Grammar | No
         return None
     if lexing is None:
         return _Product(Rules(grammar, limits), states).grammar()
+    check_schemas(grammar)
     return _LexedProduct(Rules(explicit(grammar), limits), states, lexing).grammar()
 
 
@@ -77,6 +79,7 @@ def with_phrases(
     if is_restricted:
         return without_phrases(grammar, leaves, phrases)
     if lexing is not None:
+        check_schemas(grammar)
         return _LexedProduct(rules, FoundStates(phrases, len(required)), lexing).grammar()
     found = Found(rules, phrases, len(required))
     made = found.grammar()

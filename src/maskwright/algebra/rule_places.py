@@ -30,6 +30,8 @@ IgnoredSet = frozenset[Hashable]
 _END = -2
 _GAP = -3
 """Before the end of a text with modes, where ignored text may come as well."""
+SCHEMAS = -4
+"""The number of the first inline schema, where they are told apart; the others are below."""
 
 
 def ignored_set(expr: Expr, ignored: IgnoredSet) -> IgnoredSet | None:
@@ -60,13 +62,20 @@ class RulePlaces:
     """The places of a grammar with a lexer; ``start`` is a rule for whole texts, with what tells their end.
 
     ``before``: by place, those of ``ignored`` that may come before what is waited for there, which are left out of the places.
+    ``schemas`` is given the number of each inline schema, by its key; without it, all of them are one lexeme.
     """
 
-    def __init__(self, grammar: Grammar, ignored: IgnoredSet = frozenset()) -> None:
+    def __init__(
+        self,
+        grammar: Grammar,
+        ignored: IgnoredSet = frozenset(),
+        schemas: dict[Hashable, int] | None = None,
+    ) -> None:
         self.places = Places()
         self.start = len(grammar.rules)
         self.before: dict[int, IgnoredSet] = {}
         self._ignored = ignored
+        self._schemas = schemas
         assert grammar.lexing is not None
         self._terminals = {terminal.key: number for number, terminal in enumerate(grammar.lexing.terminals)}
         # The empty text is a rule, since nothing but a call leads on without a terminal.
@@ -113,8 +122,11 @@ class RulePlaces:
             for case in expr.cases:
                 self._between(case, behind, end)
         else:
-            # An import, which may have the empty text.
-            self.places.terms[start].append((-1, end))
+            # An inline schema, which may have the empty text.
+            number = -1
+            if self._schemas is not None:
+                number = self._schemas.setdefault(expr.key, SCHEMAS - len(self._schemas))
+            self.places.terms[start].append((number, end))
             self.places.calls[start].append((self._empty, end))
 
     def _row(self, row: Seq, start: int, end: int) -> None:
