@@ -8,7 +8,7 @@ from maskwright._engine.engine import AutomatonHandle, Engine  # no-cython-lint
 from maskwright._engine.compiled import CompiledCore, Tables  # no-cython-lint
 from maskwright._engine.matcher import Matcher  # no-cython-lint
 from maskwright._engine.content import (
-    automata_bytes, automaton_content, content_key, content_keys,  # no-cython-lint
+    automata_bytes, automaton_content, content_key, content_keys, repeated,  # no-cython-lint
     history_of, replay_history, Stop, tables_bytes, tables_content,  # no-cython-lint
 )
 from maskwright._engine.tracing import Tracer  # no-cython-lint

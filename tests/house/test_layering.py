@@ -124,6 +124,7 @@ ENGINE = {
 EXCEPTIONS = {
     # Content has one key, whoever asks.
     ("maskwright.frontends.parts", "_core"),
+    ("maskwright.frontends.json_schema", "_core"),
     # Files of strategies are read where strategies are, once somebody searches.
     ("maskwright.generation.searched", "search"),
 }

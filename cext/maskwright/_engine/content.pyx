@@ -2,7 +2,7 @@
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND
-from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t, uintptr_t
 from libc.string cimport memcpy
 from libcpp.string cimport string
 from libcpp.vector cimport vector
@@ -37,26 +37,76 @@ def content_key(source, int64_t most):
     (with str as keys), list, str, int, float, bool and None: other types may say something else the next time.
     """
     cdef string out
-    return <bytes>out if write_plain(out, source, &most, 0, None, None) else None
+    return <bytes>out if write_plain(out, source, &most, 0, None, None, NULL) else None
 
 
 def content_keys(source, int64_t most, str name):
     """``content_key``, and by id those of the values that are called ``name`` in a dict of it: they are parts of it."""
     cdef string out
     spans = {}
-    if not write_plain(out, source, &most, 0, name, spans):
+    if not write_plain(out, source, &most, 0, name, spans, NULL):
         return None, {}
     whole = <bytes>out
     return whole, {value: whole[span] for value, span in spans.items()}
 
 
-cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, dict spans) except -1:
-    # `spans`: where values that are called so stand, by id; None: nobody asks.
+def repeated(source, int64_t most):
+    """The dicts inside of a schema that are there more than once, by id: a list for all of equal content, which is empty.
+
+    What annotations say (titles, descriptions, comments, defaults, examples) is not compared.  Empty for what has no key (``content_key``).
+    """
+    cdef string out
+    cdef vector[DictSpan] dicts
+    cdef DictSpan each
+    cdef dict first = {}, found = {}
+    cdef object place
+    if not write_plain(out, source, &most, 0, None, None, &dicts):
+        return found
+    for each in dicts:
+        content = out.data()[each.begin:each.end]
+        place = each.id
+        known = first.setdefault(content, place)
+        if known is not place:
+            check_time()
+            if type(known) is int:
+                found[known] = first[content] = known = []
+            found[place] = known
+    return found
+
+
+cdef struct DictSpan:
+    uintptr_t id
+    size_t begin
+    size_t end
+
+
+cdef enum:
+    SCHEMAS = 0            # dicts are schemas, as far as this is known
+    NAMES = 1              # a dict whose members are schemas
+    VALUES = 2             # no schemas
+
+cdef dict HOLDING = {
+    **dict.fromkeys(("properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies"), NAMES),
+    **dict.fromkeys(("const", "enum"), VALUES),
+}
+cdef dict ANNOTATIONS = {"title": str, "description": str, "$comment": str, "examples": list, "default": object}
+
+
+cdef bint is_annotation(name, item):
+    what = ANNOTATIONS.get(name)
+    return what is object or (what is not None and type(item) is what)
+
+
+cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, dict spans, vector[DictSpan]* dicts,
+                      int holds=SCHEMAS) except -1:
+    # `spans`: where values that are called so stand, by id; None: nobody asks.  `dicts`: where the dicts of a schema stand, which are
+    # written without annotations; NULL: nobody asks.
     # Each value begins with a letter (a text with the width of its characters) and how long it is: none begins another one.
     cdef int64_t number
     cdef size_t begin, i
     cdef double real
     cdef int overflow = 0
+    cdef DictSpan span
     kind = type(value)
     if kind is str:
         write_text(out, value)
@@ -65,16 +115,28 @@ cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, 
         most[0] -= len(<dict>value)
         if most[0] < 0 or depth == MOST_NESTING:
             return False
-        write_number(out, b"d", len(<dict>value))
+        span.id = <uintptr_t><void*>value
+        span.begin = out.size()
+        number = len(<dict>value)
+        if dicts != NULL and holds == SCHEMAS:
+            for name, item in (<dict>value).items():
+                number -= is_annotation(name, item)
+        write_number(out, b"d", number)
         for name, item in (<dict>value).items():
             if type(name) is not str:
                 return False
+            if dicts != NULL and holds == SCHEMAS and is_annotation(name, item):
+                continue
             write_text(out, name)
             begin = out.size()
-            if not write_plain(out, item, most, depth + 1, called, spans):
+            i = VALUES if holds == VALUES else SCHEMAS if dicts == NULL or holds == NAMES else <int>HOLDING.get(name, SCHEMAS)
+            if not write_plain(out, item, most, depth + 1, called, spans, dicts, i):
                 return False
             if spans is not None and <str>name == called:
                 spans[id(item)] = slice(begin, out.size())
+        if dicts != NULL:
+            span.end = out.size()
+            dicts.push_back(span)
     elif kind is list:
         check_time()
         most[0] -= len(<list>value)
@@ -84,7 +146,7 @@ cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, 
         for i, item in enumerate(<list>value):
             if i & 255 == 255:
                 check_time()
-            if not write_plain(out, item, most, depth + 1, called, spans):
+            if not write_plain(out, item, most, depth + 1, called, spans, dicts, holds):
                 return False
     elif kind is bool:
         out.push_back(b"t" if value is True else b"f")

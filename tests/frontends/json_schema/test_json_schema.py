@@ -287,9 +287,15 @@ def test_a_subschema_contributes_nothing_to_itself(root, good, bad, vocabulary):
 
 def test_mutual_references_without_end_are_refused_soon(vocabulary):
     names = [f"s{i}" for i in range(40)]
-    everything = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in names]}
+    anything = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in names]}
+    schema = {
+        "$ref": "#/$defs/s0",
+        "$defs": {name: {**anything, "minItems": i} for i, name in enumerate(names)},
+    }
     with pytest.raises(mw.GrammarError, match="refers to itself"):
-        mw.compile_json_schema({"$ref": "#/$defs/s0", "$defs": dict.fromkeys(names, everything)}, vocabulary)
+        mw.compile_json_schema(schema, vocabulary)
+    with pytest.raises(mw.UnsatisfiableError, match="refers to itself"):
+        mw.compile_json_schema({"$ref": "#/$defs/s0", "$defs": dict.fromkeys(names, anything)}, vocabulary)
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from schema_strategies import conditional_documents, documents, objects, serialisations, values
 
 import maskwright as mw
+from maskwright.frontends import json_schema
 from maskwright.limits import Limits
 
 BYTES = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
@@ -105,12 +107,39 @@ def check(schema: dict[str, Any], instances: list[Any], seed: int, order: str) -
 orders = st.sampled_from(("schema", "any"))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def small_schemas_share_what_they_repeat() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_schema, "_MANY", 0)
+        yield
+
+
 @given(documents(), st.lists(values, min_size=1, max_size=12), st.integers(0, 2**32), orders)
 @settings(max_examples=300)
 def test_the_engine_agrees_with_jsonschema(
     schema: dict[str, Any], instances: list[Any], seed: int, order: str
 ) -> None:
     check(schema, instances, seed, order)
+
+
+@given(documents(), st.lists(values, min_size=1, max_size=6), st.integers(0, 2**32), st.booleans())
+@settings(max_examples=200)
+def test_what_a_schema_repeats_is_read_in_each_place(
+    part: dict[str, Any], instances: list[Any], seed: int, negated: bool
+) -> None:
+    definitions = {keyword: part.pop(keyword) for keyword in ("$defs", "definitions") if keyword in part}
+    again = {**part, "description": "the same"}
+    schema = {
+        **definitions,
+        "properties": {"p": part, "q": again, "r": {"items": again}},
+        "oneOf": [
+            {"properties": {"p": part}, "required": ["p"]},
+            {"properties": {"q": {"not": part} if negated else part}},
+        ],
+    }
+    pairs = [dict.fromkeys(names, value) for value in instances for names in ("p", "q", "pq", "pr")]
+    mixed = [{"p": a, "q": b, "r": [b, a]} for a in instances for b in instances]
+    check(schema, [*pairs, *mixed, {}], seed, "any")
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from maskwright._core import repeated
 from maskwright.base.deadline import deadline, let_go
 from maskwright.errors import UnsupportedSchemaError
 from maskwright.frontends.json_schema.algebra.groups import Conjunction
@@ -26,6 +27,9 @@ from maskwright.ir.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["Registry", "SchemaOptions", "emitted", "to_grammar"]
+
+_MANY = 150
+"""Values of a schema among which it is worth while to look for what is there more than once."""
 
 
 def to_grammar(
@@ -58,17 +62,36 @@ def emitted(
     """All five steps, with an emitter that ``make`` makes and ``emit`` asks.  Raises as ``to_grammar`` does."""
     with deadline(limits.max_seconds):
         document = Document(schema, limits, options.dialect, options.registry)
+        if document.values >= _MANY:
+            document.share(repeated(document.root.value, limits.max_schema_values))
         try:
-            refusals = survey(document, options)
-            if refusals:
-                raise UnsupportedSchemaError(refusals)
-            emitter = make(Normalizer(document, options, limits))
-            try:
-                return emit(emitter, (document.root,))
-            except BaseException:
-                let_go(emitter.grammar.rules)
+            return _emitted(document, options, limits, make, emit)
+        except UnsupportedSchemaError:
+            if not document.shares:
                 raise
-            finally:
-                emitter.release()
+        # All places are named.
+        document = Document(schema, limits, options.dialect, options.registry)
+        return _emitted(document, options, limits, make, emit)
+
+
+def _emitted(
+    document: Document,
+    options: SchemaOptions,
+    limits: Limits,
+    make: Callable[[Normalizer], Emitter],
+    emit: Callable[[Emitter, Conjunction], Grammar],
+) -> Grammar:
+    try:
+        refusals = survey(document, options)
+        if refusals:
+            raise UnsupportedSchemaError(refusals)
+        emitter = make(Normalizer(document, options, limits))
+        try:
+            return emit(emitter, (document.root,))
+        except BaseException:
+            let_go(emitter.grammar.rules)
+            raise
         finally:
-            document.release()
+            emitter.release()
+    finally:
+        document.release()

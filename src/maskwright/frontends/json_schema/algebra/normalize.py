@@ -51,18 +51,15 @@ _IN_PLACE = frozenset(
     )
 )  # fmt: skip
 
-
 _BEYOND_TYPES = _IN_PLACE | {
     "$ref", "$dynamicRef", "$recursiveRef", "const", "enum", "unevaluatedItems", "unevaluatedProperties",
 }  # fmt: skip
 """Without these, a schema says no more than what ``typed`` reads."""
 
-
 Count: TypeAlias = int
 Pairs: TypeAlias = dict[int, dict[int, bool]]
 # Above this many groups, empty ones and idle clauses are looked for: conditions multiply.
 _MANY = 16
-
 
 # What lies on such a way is expanded anew each time it is come to.
 _MAX_SELF_REFERENCES = 1000
@@ -108,8 +105,7 @@ class Normalizer:
         self._lowest = _NOTHING_OPEN
         self._max_depth = limits.max_depth
         self._deepest = sys.getrecursionlimit()
-        self._self_references = 0
-        self._outside = 0
+        self._self_references = self._outside = 0
 
     def groups(self, conjunction: Conjunction) -> tuple[Group, ...]:
         """The groups whose union satisfies all of these; empty when nothing does."""
@@ -222,6 +218,13 @@ class Normalizer:
         known = self._known.get(literal)
         if known is not None:
             return known
+        if isinstance(literal, Node) and self.document.shares:
+            first: Node = literal.alike()
+            if first != literal:
+                groups = self.expand(first)
+                if first in self._known:
+                    remember(self._known, literal, groups)
+                return groups
         check_time()
         if literal in self._open:
             return self._self_reference(literal)

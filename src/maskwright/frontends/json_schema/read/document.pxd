@@ -4,11 +4,13 @@ from maskwright.frontends.json_schema.read.nodes cimport Node, Resource, node_in
 
 cdef class Document:
     cdef readonly object limits
+    cdef readonly bint shares
     cdef readonly Node root
     cdef object _registry
-    cdef Py_ssize_t _values
+    cdef readonly Py_ssize_t values
     cdef dict _resources, _dialects
     cdef set _indexed
+    cdef bint _may_have_identifiers
     cdef Document _shadow
     cdef Resource _main
     cpdef Node resolve(self, Node node, str keyword=*)

@@ -51,10 +51,13 @@ class Document:
             raise GrammarError(f"a schema is an object or a boolean, not {json_type(schema)}", place="#")
         self.limits = limits
         self._registry = registry
-        self._values = 0
+        self.values = 0
         self._resources: dict[str, list[Resource]] = {}
         self._dialects: dict[str, Dialect | None] = {}
         self._indexed: set[str] = set()
+        self._may_have_identifiers = False
+        self.shares = False
+        """Whether places stand for others (``share``)."""
         self._shadow: Document | None = None
         if dialect == "auto":
             spoken = self._declared(schema, "") or DEFAULT
@@ -62,6 +65,20 @@ class Document:
             spoken = dialect if isinstance(dialect, Dialect) else DIALECTS[dialect]
         self._main = self._add(schema, "", "", spoken)
         self.root = node_in(self._main, "", self._main.value, ())
+
+    def share(self, repeated: dict[int, list[Node]]) -> None:
+        """Let what is found out of a subschema hold for all places of equal content (``Node.alike``).
+
+        ``repeated``: an empty list for all of equal content, by the id of each.  Not where an identifier, of whichever dialect, may
+        change what the references inside are relative to.
+        """
+        main = self._main
+        if repeated and not (main.special or main.binds):
+            if not (
+                self._may_have_identifiers and (_has_text(main.value, "$id") or _has_text(main.value, "id"))
+            ):
+                main.repeated = repeated
+                self.shares = True
 
     def release(self) -> None:
         """Let go of what refers back, so that little waits for the garbage collector: opposites, which hold each other."""
@@ -203,15 +220,16 @@ class Document:
             if not isinstance(schema, (dict, bool)):
                 raise GrammarError(f"a schema is an object or a boolean, not {json_type(schema)}")
             # A function may have a document for every URI, each of which refers to the next.
-            self._values += _VALUES_OF_A_DOCUMENT
+            self.values += _VALUES_OF_A_DOCUMENT
             self._add(schema, uri, pointer, self._declared(schema, pointer) or dialect)
         except GrammarError as error:
             raise GrammarError(f"what the registry has for {uri!r}: {error}", place=place) from None
 
     def _add(self, schema: Any, uri: str, pointer: str, dialect: Dialect) -> Resource:
-        self._values, names, plain = check_size(schema, self.limits, self._values)
+        self.values, names, plain = check_size(schema, self.limits, self.values)
         if not plain:
             schema = plain_copy(schema)
+        self._may_have_identifiers = "$id" in names or "id" in names
         root = Resource(uri, pointer, schema, dialect)
         self._resources[uri] = [root]
         if not isinstance(schema, dict):

@@ -12,6 +12,7 @@ cdef class Resource:
     cdef readonly dict anchors, dynamic
     cdef public tuple binds
     cdef readonly dict targets
+    cdef public dict repeated
 
 cdef class Node:
     cdef readonly str pointer
@@ -23,6 +24,7 @@ cdef class Node:
     cdef Node _opposite
     cpdef Node subschema(self, str pointer, object value)
     cpdef Node negation(self)
+    cpdef Node alike(self)
 
 cpdef bint says_any(dict schema, frozenset keywords)
 cpdef str escape(str key)

@@ -37,10 +37,13 @@ class Resource:
         """The names in ``dynamic`` that a dynamic scope takes notice of."""
         self.targets: dict[str, Node] = {}
         """Where the references of this resource lead to, by their text."""
+        self.repeated: dict[int, list[Node]] | None = None
+        """What stands at several places, by id: a list for all of equal content, with the one that was asked for first."""
 
     def release(self) -> None:
         """Let go of what refers back."""
         self.targets.clear()
+        self.repeated = None
         self.embedded.clear()
         self.root = None  # type: ignore[assignment]
 
@@ -125,6 +128,18 @@ class Node:
             self._opposite = opposite
             opposite._opposite = self
         return opposite
+
+    def alike(self) -> Node:
+        """The place of equal content that was asked for first, asked for in the same way; mostly the same object."""
+        repeated = self.base.repeated
+        if repeated is None or self.is_value or self.scope:
+            return self
+        places: list[Node] | None = repeated.get(id(self.value))
+        if places is None:
+            return self
+        if not places:
+            places.append(self.negation() if self.negated else self)
+        return places[0].negation() if self.negated else places[0]
 
 
 def node_in(resource: Resource, pointer: str, value: Any, scope: Scope) -> Node:
