@@ -276,8 +276,8 @@ def main() -> None:
     parser.add_argument(
         "--temperature", type=float, default=0.4, help="of the model that particles sample from"
     )
-    parser.add_argument("--boost", type=float, default=6.0)
-    parser.add_argument("--pull", type=float, default=10.0)
+    parser.add_argument("--boost", type=float)
+    parser.add_argument("--pull", type=float)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--tokens", type=int, default=40)
     parser.add_argument("--examples", type=int, default=60, help="held-out requests that are looked at")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections import Counter
 
 import pytest
+from random_products import outcomes
 from test_algebra import VOCABULARY, accepts
 
 import maskwright as mw
 from maskwright.algebra import product
-from maskwright.errors import GrammarError, UnsatisfiableError
+from maskwright.errors import GrammarError
 
 PATTERNS = (".{0,4}", "1?[ab ]*", "(..)*", "[ab]*1[ab]*", "(11)*[ab ]+", ".*[ab].?")
 SCHEMAS = ("[1]", "[1, 11]", "[11]", "[1, 11, 111]")
@@ -34,32 +34,8 @@ def random_grammar(rng: random.Random) -> str:
     return "\n".join(lines + ['%ignore " "'] * rng.randint(0, 1))
 
 
-def outcomes(seeds: range) -> Counter[str]:
-    """What came of so many random grammars; each text is looked up in the grammar and in the pattern."""
-    found: Counter[str] = Counter()
-    for seed in seeds:
-        rng = random.Random(seed)
-        source, pattern = mw.Lark(random_grammar(rng)), rng.choice(PATTERNS)
-        try:
-            alone = mw.compile(source, VOCABULARY)
-        except (GrammarError, UnsatisfiableError):
-            continue
-        wanted = {text for text in TEXTS if accepts(alone, text) and re.fullmatch(pattern, text)}
-        try:
-            both = mw.compile(source & mw.Regex(pattern), VOCABULARY)
-        except UnsatisfiableError:
-            found["right" if not wanted else "wrong"] += 1
-            continue
-        except GrammarError as error:
-            assert "two of its inline schemas" in str(error), (seed, error)
-            found["refused"] += 1
-            continue
-        found["right" if {text for text in TEXTS if accepts(both, text)} == wanted else "wrong"] += 1
-    return found
-
-
 def test_each_text_is_accepted_if_both_have_it() -> None:
-    found = outcomes(range(160))
+    found = outcomes(random_grammar, PATTERNS, TEXTS, "two of its inline schemas", range(160))
     assert not found["wrong"], found
     assert min(found["right"], found["refused"]) > 20, found
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
-from collections import Counter
 
 import pytest
+from random_products import outcomes
 from test_algebra import VOCABULARY, accepts
 
 import maskwright as mw
 from maskwright.algebra import lexers
-from maskwright.errors import GrammarError, UnsatisfiableError
+from maskwright.errors import GrammarError
 
 PATTERNS = ("(?:..)*", ".*c.*", "[^_]*", "a.*")
 TEXTS = ["".join(parts) for n in range(6) for parts in itertools.product("ac _", repeat=n)]
@@ -38,40 +37,15 @@ def random_grammar(rng: random.Random) -> str:
     return "\n".join(lines)
 
 
-def outcomes(seeds: range) -> Counter[str]:
-    """What came of so many random grammars; each text is looked up in the grammar and in the pattern."""
-    found: Counter[str] = Counter()
-    for seed in seeds:
-        rng = random.Random(seed)
-        source = mw.Lark(random_grammar(rng))
-        pattern = rng.choice(PATTERNS)
-        try:
-            alone = mw.compile(source, VOCABULARY)
-        except (GrammarError, UnsatisfiableError):
-            continue
-        wanted = {text for text in TEXTS if accepts(alone, text) and re.fullmatch(pattern, text)}
-        try:
-            both = mw.compile(source & mw.Regex(pattern), VOCABULARY)
-        except UnsatisfiableError:
-            found["right" if not wanted else "wrong"] += 1
-            continue
-        except GrammarError as error:
-            assert "two modes wait together" in str(error), (seed, error)
-            found["refused"] += 1
-            continue
-        found["right" if {text for text in TEXTS if accepts(both, text)} == wanted else "wrong"] += 1
-    return found
-
-
 def test_each_text_is_accepted_if_both_have_it() -> None:
-    found = outcomes(range(150))
+    found = outcomes(random_grammar, PATTERNS, TEXTS, "two modes wait together", range(150))
     assert found["wrong"] == 0
     assert found["right"] > 20 and found["refused"] > 20
 
 
 def test_modes_that_wait_together_are_not_said_by_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lexers, "check_alike", lambda grammar, ignored: None)
-    assert outcomes(range(60))["wrong"] > 5
+    assert outcomes(random_grammar, PATTERNS, TEXTS, "two modes wait together", range(60))["wrong"] > 5
 
 
 WITH_END = """

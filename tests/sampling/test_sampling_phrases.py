@@ -64,6 +64,22 @@ def test_proposals_that_do_not_divide_out_are_caught(monkeypatch: pytest.MonkeyP
     assert max(errors(100)) > 6
 
 
+def test_defaults_are_divided_by_the_temperature(monkeypatch: pytest.MonkeyPatch) -> None:
+    nats: list[tuple[float, float]] = []
+
+    def noted(self: _Guided, model: Any, phrases: Any, vocabulary: Any, boost: float, pull: float) -> None:
+        nats.append((boost, pull))
+        guided(self, model, phrases, vocabulary, boost, pull)
+
+    guided = _Guided.__init__
+    monkeypatch.setattr(_Guided, "__init__", noted)
+    for temperature in (1.0, 0.5, 1e-9):
+        monkeypatch.setattr(CallableModel, "temperature", temperature)
+        run(0)
+    run(0, boost=2.0, pull=3.0)
+    assert nats == [(6.0, 8.0), (12.0, 16.0), (1000.0, 10_000.0), (2.0, 3.0)]
+
+
 def test_log_probabilities_are_the_models() -> None:
     result = run(3)
     for ids, logprobs, done in zip(result.sequences, result.logprobs, result.is_complete, strict=True):

@@ -36,6 +36,8 @@ class LanguageModel(ABC):
     eos_ids: tuple[int, ...]
     room: int | None = None
     """The most tokens that can follow the prompt, EOS included; None: no limit."""
+    temperature: float = 1.0
+    """What its logits are divided by: guesses at log-probabilities are divided by it, too."""
     has_dropped: bool = False
     """Whether ways to write a text were left out (``ByteModel(prune=...)``), so that the model is no longer exactly itself."""
 

@@ -28,6 +28,9 @@ from maskwright.vocabulary.vocabulary import Vocabulary
 
 _SURE = 3
 """Bytes of a phrase that a token must have to begin it."""
+_BOOST = 6.0
+_PULL = 8.0
+"""Nats at temperature 1: of those tried, they leave the least variance (``bench/contains.py``)."""
 _MOST_BOOST = 1e3
 _MOST_PULL = 1e4
 """Nats.  They divide out by subtraction: beside larger ones too little is left of log p.  With these, the evidence of texts of 300 tokens
@@ -41,15 +44,16 @@ def phrase_smc(
     vocabulary: Vocabulary,
     n_particles: int = 16,
     *,
-    boost: float = 6.0,
-    pull: float = 10.0,
+    boost: float | None = None,
+    pull: float | None = None,
     **options: Any,
 ) -> Posterior:
     """``smc`` for a constraint under which texts contain phrases (``mw.Contains``, alone or in an expression).
 
     The posterior is that of ``smc(model, constraint, ...)``, with the same evidence; ``logprobs`` are those of ``model``.
     ``boost``: nats by which tokens of missing phrases are preferred when tokens are proposed.  ``pull``: what a missing phrase
-    is taken to cost (nats), so a guess at minus the logarithm of how likely the model writes it of its own accord.
+    is taken to cost (nats), so a guess at minus the logarithm of how likely the model writes it of its own accord.  None: 6 and 8, divided
+    by the model's temperature, as all its log-probabilities are.
     ``options``: those of ``smc``, but for ``reward``, ``twist``, ``power``, ``ramp`` and ``rejuvenation``.
     ``boost`` is at most 1,000 and ``pull`` at most 10,000: more decides nothing else, and log p would be lost beside it.
     Raises ``VocabularyError`` where model and vocabulary differ in size, ``MaskwrightError`` for bad options, and what ``smc`` raises.
@@ -68,14 +72,18 @@ def phrase_smc(
         model,
         phrases,
         vocabulary,
-        real(boost, "boost", high=_MOST_BOOST),
-        real(pull, "pull", high=_MOST_PULL),
+        _nats(boost, "boost", _BOOST / model.temperature, _MOST_BOOST),
+        _nats(pull, "pull", _PULL / model.temperature, _MOST_PULL),
     )
     reward, twist = InLogarithms(guided.log_reward), InLogarithms(guided.log_twist)
     found = smc(guided, constraint, n_particles, reward=reward, twist=twist, **options)
     for ids, logprobs in zip(found.sequences, found.logprobs, strict=True):
         guided.as_model(ids, logprobs)
     return found
+
+
+def _nats(given: float | None, name: str, default: float, most: float) -> float:
+    return min(default, most) if given is None else real(given, name, high=most)
 
 
 def _phrases(texts: Iterable[str]) -> list[bytes]:
