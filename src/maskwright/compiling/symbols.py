@@ -107,7 +107,7 @@ class Symbols:
 
     ``names``: rules, of a Lark grammar also terminals; of a JSON Schema JSON pointers such as ``"/properties/name"`` (a
     value), and ``"any value"`` for values that it says nothing about.  A value behind ``$ref`` has the name of the
-    place that refers to it.  None: all.  What a front-end made part of a lexeme has no symbol
+    place that refers to it.  Of what a large schema repeats, each place has its name, and what is inside the names of the first one.  None: all.  What a front-end made part of a lexeme has no symbol
     (rules of GBNF that are regular, unless they are named: ``GBNF(text, symbols=[...])``).  Raises ``GrammarError`` for names that the grammar does not have.
     """
 
