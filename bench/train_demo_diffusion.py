@@ -201,6 +201,7 @@ def main() -> None:
     print(f"{steps} steps in {minutes:.1f} minutes; {loss}", flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(options.out)
+    tokenizer.backend_tokenizer.save(str(options.out / "tokenizer.json"), pretty=False)
     model.half().save_pretrained(options.out)
     config = ModernBertConfig.from_pretrained(options.out)
     config.dtype = torch.float32

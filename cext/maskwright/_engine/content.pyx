@@ -50,17 +50,18 @@ def content_keys(source, int64_t most, str name):
     return whole, {value: whole[span] for value, span in spans.items()}
 
 
-def repeated(source, int64_t most):
+def repeated(source, int64_t most, dict holds, dict annotations):
     """The dicts inside of a schema that are there more than once, by id: a list for all of equal content, which is empty.
 
-    What annotations say (titles, descriptions, comments, defaults, examples) is not compared.  Empty for what has no key (``content_key``).
+    ``holds``: by keyword, 1 where its value is a dict of schemas, 2 where it is no schema.  ``annotations``: by keyword, the type of
+    what is not compared.  Empty for what has no key (``content_key``).
     """
     cdef string out
     cdef vector[DictSpan] dicts
     cdef DictSpan each
     cdef dict first = {}, found = {}
     cdef object place
-    if not write_plain(out, source, &most, 0, None, None, &dicts):
+    if not write_plain(out, source, &most, 0, None, None, &dicts, SCHEMAS, holds, annotations):
         return found
     for each in dicts:
         content = out.data()[each.begin:each.end]
@@ -85,20 +86,8 @@ cdef enum:
     NAMES = 1              # a dict whose members are schemas
     VALUES = 2             # no schemas
 
-cdef dict HOLDING = {
-    **dict.fromkeys(("properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies"), NAMES),
-    **dict.fromkeys(("const", "enum"), VALUES),
-}
-cdef dict ANNOTATIONS = {"title": str, "description": str, "$comment": str, "examples": list, "default": object}
-
-
-cdef bint is_annotation(name, item):
-    what = ANNOTATIONS.get(name)
-    return what is object or (what is not None and type(item) is what)
-
-
 cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, dict spans, vector[DictSpan]* dicts,
-                      int holds=SCHEMAS) except -1:
+                      int place=SCHEMAS, dict holds=None, dict annotations=None) except -1:
     # `spans`: where values that are called so stand, by id; None: nobody asks.  `dicts`: where the dicts of a schema stand, which are
     # written without annotations; NULL: nobody asks.
     # Each value begins with a letter (a text with the width of its characters) and how long it is: none begins another one.
@@ -117,24 +106,24 @@ cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, 
             return False
         span.id = <uintptr_t><void*>value
         span.begin = out.size()
-        number = len(<dict>value)
-        if dicts != NULL and holds == SCHEMAS:
-            for name, item in (<dict>value).items():
-                number -= is_annotation(name, item)
-        write_number(out, b"d", number)
+        # Of those that lack something, the end is told, not the length.
+        write_number(out, b"d", 0 if dicts != NULL else len(<dict>value))
         for name, item in (<dict>value).items():
             if type(name) is not str:
                 return False
-            if dicts != NULL and holds == SCHEMAS and is_annotation(name, item):
+            if dicts != NULL and place == SCHEMAS and name in annotations and isinstance(item, annotations[name]):
                 continue
             write_text(out, name)
             begin = out.size()
-            i = VALUES if holds == VALUES else SCHEMAS if dicts == NULL or holds == NAMES else <int>HOLDING.get(name, SCHEMAS)
-            if not write_plain(out, item, most, depth + 1, called, spans, dicts, i):
+            i = place if place == VALUES else SCHEMAS
+            if dicts != NULL and place == SCHEMAS and name in holds:
+                i = holds[name]
+            if not write_plain(out, item, most, depth + 1, called, spans, dicts, i, holds, annotations):
                 return False
             if spans is not None and <str>name == called:
                 spans[id(item)] = slice(begin, out.size())
         if dicts != NULL:
+            out.push_back(b"e")
             span.end = out.size()
             dicts.push_back(span)
     elif kind is list:
@@ -146,7 +135,7 @@ cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, 
         for i, item in enumerate(<list>value):
             if i & 255 == 255:
                 check_time()
-            if not write_plain(out, item, most, depth + 1, called, spans, dicts, holds):
+            if not write_plain(out, item, most, depth + 1, called, spans, dicts, place, holds, annotations):
                 return False
     elif kind is bool:
         out.push_back(b"t" if value is True else b"f")

@@ -10,6 +10,7 @@ import maskwright as mw
 from maskwright._core import repeated
 from maskwright.compiling.symbols import Symbols
 from maskwright.frontends import json_schema
+from maskwright.frontends.json_schema import ANNOTATIONS, HOLDS
 from maskwright.frontends.json_schema.read.nodes import Node
 
 BYTES = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
@@ -43,7 +44,7 @@ def groups_of(schema: Any) -> list[set[str]]:
         for each in value if isinstance(value, list) else ():
             look(each)
 
-    known = repeated(schema, 1000)
+    known = repeated(schema, 1000, HOLDS, ANNOTATIONS)
     look(schema)
     return sorted(found.values(), key=sorted)
 
@@ -73,7 +74,7 @@ def test_annotations_are_not_compared() -> None:
     ],
 )
 def test_all_else_is_compared(one: Any, other: Any) -> None:
-    found = repeated({"anyOf": [one, other]}, 1000)
+    found = repeated({"anyOf": [one, other]}, 1000, HOLDS, ANNOTATIONS)
     assert id(one) not in found
     assert id(other) not in found
 
@@ -116,7 +117,7 @@ def test_references_are_relative_to_where_they_stand() -> None:
 def test_a_wrong_variant_takes_unequal_places_for_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = {"type": "object", "properties": {"a": {"const": "x"}, "b": {"const": "y"}}}
 
-    def all_alike(source: Any, most: int) -> dict[int, list[Node]]:
+    def all_alike(source: Any, *rest: Any) -> dict[int, list[Node]]:
         places: list[Node] = []
         return {id(each): places for each in source["properties"].values()}
 

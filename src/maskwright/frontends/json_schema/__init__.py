@@ -20,6 +20,7 @@ from maskwright.errors import UnsupportedSchemaError
 from maskwright.frontends.json_schema.algebra.groups import Conjunction
 from maskwright.frontends.json_schema.algebra.normalize import Normalizer
 from maskwright.frontends.json_schema.emit.emitter import Emitter
+from maskwright.frontends.json_schema.read.dialects import MAPS
 from maskwright.frontends.json_schema.read.document import Document, Registry
 from maskwright.frontends.json_schema.read.keywords import survey
 from maskwright.frontends.json_schema.read.options import SchemaOptions
@@ -28,6 +29,16 @@ from maskwright.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["Registry", "SchemaOptions", "emitted", "to_grammar"]
 
+HOLDS = {**dict.fromkeys(MAPS, 1), "const": 2, "enum": 2}
+"""By keyword, whether its value holds schemas by name, or no schemas (``_core.repeated``)."""
+ANNOTATIONS: dict[str, type] = {
+    "title": str,
+    "description": str,
+    "$comment": str,
+    "examples": list,
+    "default": object,
+}
+"""Keywords that say nothing of what is valid, and what their values are."""
 _MANY = 150
 """Values of a schema among which it is worth while to look for what is there more than once."""
 
@@ -63,7 +74,7 @@ def emitted(
     with deadline(limits.max_seconds):
         document = Document(schema, limits, options.dialect, options.registry)
         if document.values >= _MANY:
-            document.share(repeated(document.root.value, limits.max_schema_values))
+            document.share(repeated(document.root.value, limits.max_schema_values, HOLDS, ANNOTATIONS))
         try:
             return _emitted(document, options, limits, make, emit)
         except UnsupportedSchemaError:
