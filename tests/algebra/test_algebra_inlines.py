@@ -65,6 +65,13 @@ def test_schemas_that_do_not_compete(start: str) -> None:
     assert texts == [text for text in TEXTS if accepts(alone, text) and re.fullmatch("b?1[ab]+", text)] != []
 
 
+def test_a_rule_that_is_a_schema_or_itself() -> None:
+    """Looking through such a rule must come to an end."""
+    source = mw.Lark('start: v "a" | y "b"\nv: %json {"enum": [1, 11]} | v\ny: %json {"enum": [2]}')
+    with pytest.raises(GrammarError, match="two of its inline schemas may begin"):
+        mw.compile(source & mw.Regex("1[a2]*"), VOCABULARY)
+
+
 def test_schemas_that_compete_are_refused_by_name() -> None:
     with pytest.raises(
         GrammarError, match="two of its inline schemas may begin, and different text may follow"

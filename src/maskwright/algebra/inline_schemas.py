@@ -8,7 +8,7 @@ only "a".  In what begins with a single 1, both schemas are the same number, one
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from maskwright.algebra.inexact import Inexact
 from maskwright.algebra.rule_places import SCHEMAS, RulePlaces
@@ -34,7 +34,7 @@ def check_schemas(grammar: Grammar) -> None:
         places.ignored[place] = [
             count + pairs.setdefault((each, alike[behind]), len(pairs))
             for each, behind in terms
-            if each in schemas.values()
+            if each <= SCHEMAS
         ]
     found = Adjacency(places, made.start).states()
     if found is None:
@@ -55,20 +55,23 @@ def check_schemas(grammar: Grammar) -> None:
 
 def _take_in(places: Places) -> None:
     """Where a rule is called that is one schema, wait for the schema itself."""
-    ways: dict[int, tuple[list[int], list[int]]] = {}
+    ways: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
     for rule, start in enumerate(places.starts):
+        check_time()
         terms, calls = places.terms[start], places.calls[start]
         ends = {to for _, to in (*terms, *calls)}
         if terms and all(places.final[end] and not places.terms[end] + places.calls[end] for end in ends):
             if all(number <= SCHEMAS for number, _ in terms):
                 ways[rule] = [number for number, _ in terms], [called for called, _ in calls]
     for place, calls in enumerate(places.calls):
+        check_time()
+        # One step: such a rule may call itself.
+        kept: list[tuple[int, int]] = []
         for rule, back in calls:
-            if rule in ways:
-                numbers, called = ways[rule]
-                places.terms[place] += [(number, back) for number in numbers]
-                calls += [(each, back) for each in called]
-        places.calls[place] = [(rule, back) for rule, back in calls if rule not in ways]
+            numbers, called = ways.get(rule, ((), (rule,)))
+            places.terms[place] += [(number, back) for number in numbers]
+            kept += [(each, back) for each in called]
+        places.calls[place] = kept
 
 
 def _alike(places: Places) -> list[int]:
