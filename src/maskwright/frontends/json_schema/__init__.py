@@ -71,38 +71,31 @@ def emitted(
     emit: Callable[[Emitter, Conjunction], Grammar],
 ) -> Grammar:
     """All five steps, with an emitter that ``make`` makes and ``emit`` asks.  Raises as ``to_grammar`` does."""
+
+    def attempt(document: Document) -> Grammar:
+        try:
+            refusals = survey(document, options)
+            if refusals:
+                raise UnsupportedSchemaError(refusals)
+            emitter = make(Normalizer(document, options, limits))
+            try:
+                return emit(emitter, (document.root,))
+            except BaseException:
+                let_go(emitter.grammar.rules)
+                raise
+            finally:
+                emitter.release()
+        finally:
+            document.release()
+
     with deadline(limits.max_seconds):
         document = Document(schema, limits, options.dialect, options.registry)
         if document.values >= _MANY:
             document.share(repeated(document.root.value, limits.max_schema_values, HOLDS, ANNOTATIONS))
         try:
-            return _emitted(document, options, limits, make, emit)
+            return attempt(document)
         except UnsupportedSchemaError:
             if not document.shares:
                 raise
         # All places are named.
-        document = Document(schema, limits, options.dialect, options.registry)
-        return _emitted(document, options, limits, make, emit)
-
-
-def _emitted(
-    document: Document,
-    options: SchemaOptions,
-    limits: Limits,
-    make: Callable[[Normalizer], Emitter],
-    emit: Callable[[Emitter, Conjunction], Grammar],
-) -> Grammar:
-    try:
-        refusals = survey(document, options)
-        if refusals:
-            raise UnsupportedSchemaError(refusals)
-        emitter = make(Normalizer(document, options, limits))
-        try:
-            return emit(emitter, (document.root,))
-        except BaseException:
-            let_go(emitter.grammar.rules)
-            raise
-        finally:
-            emitter.release()
-    finally:
-        document.release()
+        return attempt(Document(schema, limits, options.dialect, options.registry))

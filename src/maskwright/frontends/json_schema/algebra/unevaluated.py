@@ -230,8 +230,8 @@ class Unevaluated:
 
     def _one_of(self, branches: list[Node], pointer: str) -> list[Variant]:
         found: list[Variant] = []
-        for i, branch in enumerate(branches):
-            others = tuple([(other,) for other in (*branches[:i], *branches[i + 1 :])])
+        for branch in branches:
+            others = tuple((other,) for other in branches if other is not branch)
             alone = self.normalizer.expand(Neither(f"{branch.pointer} alone", others))
             found += self._both(self.variants(branch), [(alone, NONE)], pointer)
         return found
