@@ -27,6 +27,8 @@ class Limits:
     """Nesting of the source: groups in a regex, or schemas, where two JSON values inside each other are one level, as
     those of ``{"properties": {"a": {}}}`` (levels).  Schemas nested much deeper than the default also need a higher
     ``sys.setrecursionlimit``."""
+    max_source_chars: int = 4_000_000
+    """Characters of JSON text or GBNF that one source is read from (count; of bytes, so many bytes)."""
     max_schema_values: int = 500_000
     """JSON values in one schema, and in the documents that it refers to, each of which counts as 100 more (count)."""
     max_schema_branches: int = 5_000
@@ -54,7 +56,8 @@ class Limits:
     """Arrays and objects inside each other in output with an indentation (levels).  Each level has rules of
     its own; deeper values are not written."""
     max_regex_states: int = 100_000
-    """NFA states of one terminal, or DFA states of an intersection (count)."""
+    """NFA states of one terminal, or DFA states of an intersection (count).  A pattern may have so many characters and
+    classes that stand for themselves, and ten times as many in all."""
     max_lark_tokens: int = 25_000
     """Names, texts, patterns, signs and comments in one text of a Lark grammar (count).  It may have ten times as many
     characters."""

@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import maskwright as mw
-from hostile import calls, json_meanings, json_shapes, json_texts, lark_texts, other_texts
+from hostile import calls, json_meanings, json_shapes, json_texts, lark_texts, long_texts, other_texts
 from hostile.cases import Case
 from hostile.operations import VOCABULARY, operations
 
-MODULES = (json_shapes, json_meanings, json_texts, lark_texts, other_texts, calls)
+MODULES = (json_shapes, json_meanings, json_texts, lark_texts, other_texts, long_texts, calls)
 ROOM = 8 << 30
 """Addresses for the process (bytes): what takes more ends here, and not the machine."""
 
@@ -55,9 +55,14 @@ def forget_peak() -> int:
     return status("VmRSS")
 
 
+_SLEEP = 0.002
+
+
 class Probe(threading.Thread):
-    """Another thread of the program: how long it waits for a turn, as processor time that the process used meanwhile (on a
-    busy machine, other processes have their turns, too)."""
+    """Another thread of the program: how long it waits for a turn when it has slept.
+
+    That is wall time without the sleep; on a busy machine, where other processes have their turns, too, the processor time that
+    this one used meanwhile is less."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -68,12 +73,11 @@ class Probe(threading.Thread):
         self.longest, self.begun = 0.0, time.process_time()
 
     def run(self) -> None:
-        last = time.process_time()
         while True:
-            time.sleep(0.002)
-            now = time.process_time()
-            self.longest = max(self.longest, now - max(last, self.begun))
-            last = now
+            used, awake = time.process_time(), time.perf_counter() + _SLEEP
+            time.sleep(_SLEEP)
+            waited = time.perf_counter() - awake
+            self.longest = max(self.longest, min(waited, time.process_time() - max(used, self.begun)))
 
 
 def run(case: Case, seconds: float, probe: Probe | None = None) -> dict[str, Any]:

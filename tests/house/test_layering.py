@@ -83,6 +83,7 @@ ORDERS = {
         "__main__",
     ),
     "maskwright.frontends": (
+        "size",
         "json_text",
         "lexical",
         "free_text",

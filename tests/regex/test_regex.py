@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import re
 import string
 import unicodedata
@@ -380,3 +381,19 @@ def test_found_is_unanchored() -> None:
     assert not found("^b", "abc")
     assert found("c$", "abc\n", "python")
     assert not found("c$", "abc\n")
+
+
+def test_a_pattern_has_no_more_atoms_than_states_and_ten_times_as_many_characters() -> None:
+    limits = Limits(max_regex_states=100)
+    for pattern in ("a" * 99, "[ab]" * 99, "(?x)a" + " " * 990, "[" + "a" * 990 + "]", "(?:ab|cd)" * 20):
+        assert parse_regex(pattern, "python", limits)
+    for pattern, needed in (("a" * 102, 101), ("(?x)a" + " " * 1_010, 101), ("[" + "a" * 1_010 + "]", 101)):
+        with pytest.raises(LimitError, match=f"max_regex_states is 100, {needed} needed"):
+            parse_regex(pattern, "python", limits)
+
+
+def test_a_class_of_many_ranges_is_put_in_order_piece_by_piece() -> None:
+    points = list(range(0x4E00, 0x9FFF, 2))
+    random.Random(3).shuffle(points)
+    tree = parse_regex("[" + "".join(map(chr, points)) + "]", "python", DEFAULT_LIMITS)
+    assert tree == chars(*[(point, point) for point in points])

@@ -503,16 +503,21 @@ cdef class Engine:
         cdef AutomatonHandle handle = self.new_automaton(KIND_WORDS)
         cdef Automaton* a = handle.automaton
         cdef WordPlace place
-        handle.made_of = len(data) + len(starts) + len(tags)
-        a.texts.data.assign(<const char*>data, <const char*>data + len(data))
-        a.texts.starts.resize(len(starts) // sizeof(int64_t))
-        memcpy(a.texts.starts.data(), <const char*>starts, len(starts))
-        a.tags.resize(len(tags) // sizeof(int32_t))
-        if len(tags):
-            memcpy(a.tags.data(), <const char*>tags, len(tags))
-        place.first = place.depth = 0
-        place.last = <int32_t>a.texts.starts.size() - 1
+        cdef const char* text = data
+        cdef const char* bounds = starts
+        cdef const char* cases = tags
+        cdef size_t text_size = len(data), bounds_size = len(starts), cases_size = len(tags)
+        handle.made_of = text_size + bounds_size + cases_size
         with nogil:
+            # Of a million texts, this takes longer than other threads should wait.
+            a.texts.data.assign(text, text + text_size)
+            a.texts.starts.resize(bounds_size // sizeof(int64_t))
+            memcpy(a.texts.starts.data(), bounds, bounds_size)
+            a.tags.resize(cases_size // sizeof(int32_t))
+            if cases_size:
+                memcpy(a.tags.data(), cases, cases_size)
+            place.first = place.depth = 0
+            place.last = <int32_t>a.texts.starts.size() - 1
             self.owner.index.lock.lock()
             list_automaton(a)
             if place.last > 0:

@@ -6,7 +6,8 @@ cdef extern from "Python.h":
     bint PyObject_IS_GC(object)
 
 cdef double _soonest, _TURN_SECONDS, _turn, _COLLECTION_SECONDS, _collection, _REST_SECONDS, _PAUSE_SECONDS, _PAUSE_ALONE_SECONDS, _rest, _AT_ONCE_SECONDS, _at_once
-cdef double _LONG_SECONDS, _WORKING_SHARE
+cdef double _LONG_SECONDS, _WORKING_SHARE, _LONG_COLLECTION_SECONDS
+cdef bint _collects_long
 cdef Py_ssize_t _UNREAD, _unread
 cdef object _python
 

@@ -110,6 +110,9 @@ otherwise keep it, since each time those who wait count anew."""
 _COLLECTION_SECONDS: float = 0.004
 _collection: float = 0.0
 """When what takes long collects its young objects: since its beginning, so many seconds are over."""
+_LONG_COLLECTION_SECONDS: float = 0.002
+_collects_long: bool = True
+"""Whether the next collection may take longer than that."""
 _LONG_SECONDS: float = 0.1
 """What has taken so long may have made so much that freeing it at once takes longer than others should wait; taking it apart takes a
 quarter of the time that making it took."""
@@ -145,18 +148,22 @@ class deadline:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        global _rest, _collection, _unread, _at_once
+        global _rest, _collection, _collects_long, _unread, _at_once
         clock: _Clock = _thread.clock
         self._clock = clock
         self._end_before, self._seconds_before = clock.end, clock.seconds
         self._outside = exc_info()[1]
         now: float = monotonic()
         self._long_before = clock.long_at
-        clock.long_at = min(clock.long_at, now + _LONG_SECONDS)
-        _rest = now + _REST_SECONDS
-        _collection = now + _COLLECTION_SECONDS
-        _unread = 0
-        _at_once = now + _AT_ONCE_SECONDS
+        if clock.long_at == inf:
+            # Work within work counts on: of many small parts, each would begin anew, and none of them ever pause.
+            clock.long_at = now + _LONG_SECONDS
+            _rest = now + _REST_SECONDS
+            _collection = now + _COLLECTION_SECONDS
+            # The first one meets what the caller made, which may be large.
+            _collects_long = True
+            _unread = 0
+            _at_once = now + _AT_ONCE_SECONDS
         if self._seconds and now + self._seconds * _WORKING_SHARE < clock.end:
             clock.end, clock.seconds = now + self._seconds * _WORKING_SHARE, self._seconds
         self._end = clock.end
@@ -175,16 +182,21 @@ class deadline:
 
 
 def _take_turns(now: float) -> None:
-    global _turn, _rest, _collection
+    global _turn, _rest, _collection, _collects_long
     if now > _turn:
         _turn = now + _TURN_SECONDS
         _python()
-        if now > _collection:
-            _collection = now + _COLLECTION_SECONDS
-            collect_young()
-        if now > _rest:
+        collects: bool = now > _collection
+        if now > _rest or (collects and _collects_long):
+            # Who waits when a long collection begins would have waited before it as well.
             _rest = now + _REST_SECONDS
             sleep(_PAUSE_SECONDS if threads_begun() else _PAUSE_ALONE_SECONDS)
+        if collects:
+            begun: float = monotonic()
+            collect_young()
+            ended: float = monotonic()
+            _collects_long = ended - begun > _LONG_COLLECTION_SECONDS
+            _collection = ended + _COLLECTION_SECONDS
 
 
 @contextmanager
@@ -282,6 +294,12 @@ def let_go(*held: dict[Any, Any] | list[Any] | set[Any]) -> None:
                     for _ in range(min(len(each), _PIECE))
                 ]
             _take_apart(apart)
+
+
+def let_frames_go(error: BaseException) -> None:
+    """The same for what the calls had made that an error came through: for where a limit ends the work, and is no error."""
+    if monotonic() > _thread.clock.long_at:
+        _take_apart(taken_from_frames(error, None))
 
 
 def _take_apart(held: list[Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from maskwright.base.deadline import let_go
+from maskwright.base.deadline import let_frames_go, let_go
 from maskwright.check.outline import Outline, check_rules, finding_of, located
 from maskwright.check.report import Report
 from maskwright.check.terminals import Terminals, check_terminals
@@ -88,6 +88,7 @@ def check_lark(source: Lark, limits: Limits) -> tuple[Report, Reading | None]:
         return report, None
     except LimitError as error:
         report.findings.append(located(text, "error", "limit", error.place, error.message))
+        let_frames_go(error)
         return report, None
     places = dict(zip(names.defined, line_columns(plain, names.defined.values()), strict=True))
     outline = _outline(whole, source, places)

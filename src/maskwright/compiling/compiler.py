@@ -15,7 +15,7 @@ import numpy as np
 from maskwright._core import Tables, automata_bytes, content_keys
 from maskwright.base.arguments import check_limits, check_type
 from maskwright.base.collection import rare_collection
-from maskwright.base.deadline import deadline, let_go
+from maskwright.base.deadline import deadline, in_time, let_go
 from maskwright.compiling import shipped_tables, table_cache
 from maskwright.compiling.compiled import CompiledGrammar as CompiledGrammar
 from maskwright.compiling.compiled import keep_grammar
@@ -39,6 +39,7 @@ from maskwright.frontends.parts import (
 )
 from maskwright.frontends.python.types import PYTHON_OPTIONS, python_type_to_schema
 from maskwright.frontends.regex import Flavour
+from maskwright.frontends.size import check_length
 from maskwright.ir.grammar import FAIL, Grammar, Import
 from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -332,9 +333,9 @@ def compile_choice(
     check_options(options)
     check_limits(limits)
     if not isinstance(options, np.ndarray):
-        options = list(options)
-        if all(isinstance(option, (str, bytes)) for option in options):
-            with rare_collection(), deadline(limits.max_seconds):
+        with rare_collection(), deadline(limits.max_seconds):
+            options = list(in_time(options))
+            if all(isinstance(option, (str, bytes)) for option in in_time(options)):
                 return compile_job(Job(choice_part(options, limits), limits), vocabulary)
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     return CompiledTrie(TokenTrie(options, vocabulary.vocab_size, vocabulary.eos_ids), vocabulary)
@@ -371,6 +372,8 @@ def _tag_job(
 def _tag_part(
     tag: dict[str, Any] | str, limits: Limits, own: Callable[[Any], Any] = lambda content: content
 ) -> Import:
+    if isinstance(tag, str):
+        check_length(tag, limits)
     content, _ = content_keys(tag, limits.max_schema_values, "json_schema")
     if content is not None:
         tag = own(tag)

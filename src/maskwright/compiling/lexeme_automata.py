@@ -49,7 +49,7 @@ def words_automaton(engine: Engine, words: Words) -> AutomatonHandle:
     handle = engine.get_automaton(words.key)
     if handle is None:
         starts, tags = words.starts.tobytes(), words.tags.tobytes()
-        handle = engine.add_words(words.key, words.data, starts, tags if any(words.tags) else b"")
+        handle = engine.add_words(words.key, words.data, starts, tags if tags.strip(b"\0") else b"")
     return handle
 
 

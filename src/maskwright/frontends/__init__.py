@@ -7,5 +7,5 @@
 ``structural_tag``  free text with tagged parts
 ``parts``           sources as parts of a grammar
 
-``characters``, ``free_text``, ``json_text`` and ``lexical`` are what they share.  What is public otherwise is exported by ``maskwright``.
+``characters``, ``free_text``, ``json_text``, ``lexical`` and ``size`` are what they share.  What is public otherwise is exported by ``maskwright``.
 """

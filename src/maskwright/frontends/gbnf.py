@@ -13,30 +13,33 @@ of XGrammar.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, line_column
 from maskwright.frontends.characters import Node, items, loop, to_lexemes, ways
+from maskwright.frontends.size import check_length
 from maskwright.ir.grammar import FAIL, Grammar, Ref
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular.expressions import (
     ANY_CHAR,
     EPSILON,
+    ROOM,
     Chars,
     Lit,
     Regular,
     complement_ranges,
     normalize_ranges,
+    put_in_order,
 )
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _DOTTED_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _DEFINITION = re.compile(r"[ \t]*(?:\[[^\]\n]*\][ \t]*)?::=")
-_DEFINED = re.compile(r"^[ \t]*([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*::=", re.MULTILINE)
-_BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
+_DEFINED = re.compile(r"[ \t]*([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*::=")
+_BLANK = re.compile(r"[ \t\r\n]*(?:#[^\n]*)?")
 _PLAIN = re.compile(r'[^"\\\ud800-\udfff]{1,4096}')
 _BOUNDS = re.compile(r"\{\s*(\d*)\s*(,?)\s*(\d*)\s*\}")
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "e": 27, "f": 12, "v": 11, "0": 0}
@@ -106,7 +109,20 @@ def read(text: str, limits: Limits = DEFAULT_LIMITS) -> GbnfText:
     """Read a grammar text; names may be undefined.  Raises ``GrammarError`` or ``LimitError``."""
     if not isinstance(text, str):
         raise GrammarError(f"a grammar is a str, not {type(text).__name__}")
+    check_length(text, limits)
     return _Parser(text, limits).parse()
+
+
+def _defined(text: str) -> Iterator[str]:
+    """The names that lines begin with, as those of rules."""
+    at = 0
+    while (found := text.find("::=", at)) >= 0:
+        check_time()
+        name = _DEFINED.match(text, text.rfind("\n", at, found) + 1 or at)
+        if name is not None:
+            yield name[1]
+        if (at := text.find("\n", found)) < 0:
+            return
 
 
 class _Group:
@@ -134,7 +150,7 @@ class _Parser:
         self.defined_at: dict[str, int] = {}
         self.used_at: dict[str, int] = {}
         # A dot is part of a name only where a rule is defined under it; else it is any character.
-        self.dotted = {name for name in _DEFINED.findall(text) if "." in name}
+        self.dotted = {name for name in _defined(text) if "." in name} if "." in text else set()
 
     def error(self, message: str, at: int | None = None) -> GrammarError:
         place = line_column(self.text, self.at if at is None else at)
@@ -150,9 +166,11 @@ class _Parser:
         return GbnfText(self.text, rules, self.names, self.defined_at, self.used_at)
 
     def blank(self) -> None:
-        found = _BLANK.match(self.text, self.at)
-        assert found is not None
-        self.at = found.end()
+        end = -1
+        while end != self.at:
+            check_time()
+            end = self.at
+            self.at += len(_BLANK.match(self.text, end)[0])  # type: ignore[index]
 
     def name(self) -> str:
         """The rule name here, or the empty text."""
@@ -312,6 +330,7 @@ class _Parser:
         negated = self.text.startswith("^", self.at)
         self.at += negated
         ranges: list[tuple[int, int]] = []
+        room = ROOM
         while not self.text.startswith("]", self.at):
             check_time()
             place = self.at
@@ -324,6 +343,8 @@ class _Parser:
                 if low > high:
                     raise self.error("this range is reversed: write the lower character first", place)
             ranges.append((low, high))
+            if len(ranges) > room:
+                room = put_in_order(ranges)
         self.at += 1
         if not ranges and not negated:
             raise self.error("a class needs characters: [a-z], or [^] for any", start)

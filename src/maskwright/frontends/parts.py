@@ -20,6 +20,7 @@ from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
+from maskwright.frontends.size import check_length
 from maskwright.frontends.tools.arguments import (
     ArgumentStyle,
     to_arguments,
@@ -88,6 +89,9 @@ def json_without_part(
 def _content(schema: Any, limits: Limits, content: bytes | None) -> bytes | None:
     """The key of a schema, or None for what is not plain data."""
     check_limits(limits)
+    if isinstance(schema, (str, bytes)):
+        # Before its key is made: that takes all of it.
+        check_length(schema, limits)
     return content_key(schema, limits.max_schema_values) if content is None else content
 
 

@@ -8,13 +8,15 @@ from typing import Any
 from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_text import read_json
+from maskwright.frontends.size import check_length
 from maskwright.limits import Limits
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_tag(tag: object) -> dict[str, Any]:
+def read_tag(tag: object, limits: Limits) -> dict[str, Any]:
     if isinstance(tag, str):
+        check_length(tag, limits)
         text = tag
         try:
             tag = read_json(tag, float)

@@ -96,7 +96,7 @@ def to_grammar(
 ) -> Grammar:
     """The grammar of a structural tag; see ``maskwright.compile_structural_tag``.  ``contents``: the keys of schemas
     in it, by id, where they are known."""
-    source = read_tag(tag)
+    source = read_tag(tag, limits)
     check_size(source, limits)
     pointer = ""
     if source.get("type") == "structural_tag" and "format" in source:
@@ -114,7 +114,7 @@ def to_grammar(
 def schemas(tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS) -> Iterator[tuple[str, Any, Import]]:
     """The schemas of a well-formed tag: where each stands, as errors say it, the schema, and its part."""
     builder = _Builder(limits, {})
-    work: list[tuple[str, Any]] = [("", read_tag(tag))]
+    work: list[tuple[str, Any]] = [("", read_tag(tag, limits))]
     while work:
         check_time()
         pointer, value = work.pop()

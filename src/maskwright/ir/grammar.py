@@ -74,7 +74,11 @@ class Words:
 
     def __init__(self, texts: Iterable[bytes], tags: Mapping[bytes, int] | None = None) -> None:
         ordered = _ordered(texts)
-        self.data = b"".join([b"".join(piece) for piece in ordered])
+        data = bytearray()
+        for piece in ordered:
+            check_time()
+            data += b"".join(piece)
+        self.data = bytes(data)
         self.starts = array("q", accumulate(map(len, in_time(chain.from_iterable(ordered))), initial=0))
         self.tags = array("i")
         for piece in ordered:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from maskwright.base.deadline import check_time, in_time, let_go
+from maskwright.base.deadline import check_time, if_many, in_time, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
 from maskwright.regex import unicode_sets
@@ -18,6 +18,7 @@ from maskwright.regex.escapes import EscapeReader, Int
 from maskwright.regex.syntax import Look, TextEnd, TextStart, WordBoundary
 from maskwright.regular.expressions import (
     NOTHING,
+    ROOM,
     Chars,
     Ranges,
     Regular,
@@ -28,6 +29,7 @@ from maskwright.regular.expressions import (
     complement_ranges,
     has_scalar,
     normalize_ranges,
+    put_in_order,
     repeat,
 )
 
@@ -38,6 +40,8 @@ _VERBOSE_SPACE = " \t\n\r\v\f"
 _VERBOSE_START = (*_VERBOSE_SPACE, "#")
 
 _DIGITS = frozenset("0123456789")
+_CHARACTERS = 10
+"""Of a pattern for each state that it may have."""
 # Trees may share nodes.
 _ASCII = tuple([Chars(((code, code),)) for code in range(0x80)])
 
@@ -105,7 +109,10 @@ class Group:
 
     def _parts(self) -> list[Regular]:
         """The alternatives."""
-        return [cat(*[item.tree for item in items]) for items in in_time((*self.alternatives, self.items))]
+        return [
+            cat(*[item.tree for item in if_many(items)])
+            for items in in_time((*self.alternatives, self.items))
+        ]
 
     def ordered_body(self) -> Regular:
         """The body, where an alternative is taken only if none before it matches."""
@@ -168,8 +175,13 @@ class Parser(EscapeReader):
         self.groups = groups
         self.root = groups[0]
         self.flags = groups[0].flags
+        atoms: int = 0
+        most: int = self.limits.max_regex_states
         while self.at < len(pattern):
             check_time()
+            if atoms > most:
+                subject = f"a pattern of {len(pattern)} characters"
+                raise LimitError("max_regex_states", atoms, most, subject=subject)
             c = pattern[self.at]
             group: Group = groups[-1]
             self.flags = group.flags
@@ -200,6 +212,7 @@ class Parser(EscapeReader):
             elif c in "*+?{":
                 self._quantifier(group)
             elif c == "[":
+                atoms += 1
                 group.push(self._charset(self._agreed_set(True)), True)
             elif c == ".":
                 self.at += 1
@@ -208,8 +221,10 @@ class Parser(EscapeReader):
                 self.at += 1
                 group.push(self._anchor(c), False)
             elif c == "\\":
+                atoms += 1
                 self._escape(group)
             else:
+                atoms += 1
                 self.at += 1
                 group.push(self._character(ord(c)), True)
         if len(groups) > 1:
@@ -286,8 +301,12 @@ class Parser(EscapeReader):
         negated = pattern.startswith("^", self.at)
         self.at += negated
         ranges: list[tuple[int, int]] = []
+        room = ROOM
         first = self.at
         while True:
+            check_time()
+            if len(ranges) > room:
+                room = put_in_order(ranges)
             if self.at >= len(pattern):
                 raise self.error("this character class is not closed: add ']'", opened_at)
             if pattern[self.at] == "]" and not (self.python and self.at == first):
@@ -481,10 +500,19 @@ _REFUSED_GROUPS = {
 }
 
 
+def check_size(pattern: str, limits: Limits) -> None:
+    """Raises ``LimitError`` (max_regex_states): what goes through all of a pattern at once should not take long."""
+    if len(pattern) > _CHARACTERS * limits.max_regex_states:
+        states = len(pattern) // _CHARACTERS
+        subject = f"a pattern of {len(pattern)} characters"
+        raise LimitError("max_regex_states", states, limits.max_regex_states, subject=subject)
+
+
 def parse(pattern: Text, dialect: Dialect, limits: Limits, flags: str = "", agreed: int = 0) -> Regular:
     """The tree of a pattern, with ``Assertion`` leaves; see ``Parser.parse`` and ``EscapeReader.agreed``."""
     if dialect not in ("ecma", "python"):
         raise GrammarError(f"unknown dialect {dialect!r}: use 'ecma' or 'python'")
+    check_size(pattern, limits)
     parser = Parser(pattern, dialect, limits, flags, agreed=agreed)
     try:
         return parser.parse()

@@ -347,6 +347,16 @@ def normalize_ranges(ranges: tuple[tuple[int, int], ...] | list[tuple[int, int]]
     return tuple(out)
 
 
+ROOM = 5_000
+"""So many ranges are put in order at once; more of them take longer than other threads should wait."""
+
+
+def put_in_order(ranges: list[tuple[int, int]]) -> int:
+    """The same characters, in order and in as few ranges as can be; to be called again when the list has so many."""
+    ranges[:] = normalize_ranges(ranges)
+    return 2 * len(ranges) + ROOM
+
+
 def complement_ranges(ranges: Ranges) -> Ranges:
     """All code points (0 to 0x10FFFF) outside ``ranges``."""
     out, at = [], 0

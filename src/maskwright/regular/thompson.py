@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import cython
 
 from maskwright._subsets import Edges
-from maskwright.base.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, if_many, in_time
 from maskwright.errors import LimitError
 from maskwright.limits import MAX_COUNT, Limits
 from maskwright.regular.expressions import (
@@ -72,7 +72,7 @@ def _measure_parts(parts: list[_Measure], one_by_one: bool) -> _Measure:
     alive = nullable = one_by_one
     # Branches cost edges, not states; they count as well, to bound the work.
     counting = unrolled = max(len(parts) - 1, 0)
-    for part in parts:
+    for part in if_many(parts):
         if one_by_one:
             alive, nullable = alive and part.alive, nullable and part.nullable
         else:
@@ -392,7 +392,7 @@ class Thompson:
             if isinstance(node, Chars):
                 measure = _LEAF if node.ranges else _EMPTY
             elif isinstance(node, (Cat, Alt)):
-                parts = [measured[id(part)] for part in node.parts]
+                parts = [measured[id(part)] for part in if_many(node.parts)]
                 measure = _measure_parts(parts, isinstance(node, Cat))
             elif isinstance(node, Repeat):
                 measure = self._measure_repeat(node)

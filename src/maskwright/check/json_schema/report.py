@@ -6,7 +6,7 @@ from typing import Any
 
 from maskwright.base.arguments import check_limits, check_type
 from maskwright.base.collection import rare_collection
-from maskwright.base.deadline import check_time, deadline, in_time, let_go
+from maskwright.base.deadline import check_time, deadline, in_time, let_frames_go, let_go
 from maskwright.check.alphabet import compiled_for_bytes
 from maskwright.check.json_schema import hints as practical
 from maskwright.check.json_schema.dead import DeadParts
@@ -78,6 +78,7 @@ def _fill(
             report.findings.extend(outside_profile(wanted, document, nodes))
     except LimitError as error:
         report.findings.append(_limit(error))
+        let_frames_go(error)
     except UnsatisfiableError as error:
         report.findings.append(Finding("error", "unsatisfiable", error.place or "#", error.message))
     except GrammarError as error:

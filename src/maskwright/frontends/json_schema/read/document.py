@@ -26,6 +26,7 @@ from maskwright.frontends.json_schema.read.references import (
     registered,
 )
 from maskwright.frontends.json_text import read_json
+from maskwright.frontends.size import check_length
 from maskwright.limits import Limits
 
 __all__ = ["Document", "Registry", "check_size", "json_type"]
@@ -46,6 +47,7 @@ class Document:
         registry: Registry | None = None,
     ) -> None:
         if isinstance(schema, (str, bytes)):
+            check_length(schema, limits)
             schema = read_json(schema)
         if not isinstance(schema, (dict, bool)):
             raise GrammarError(f"a schema is an object or a boolean, not {json_type(schema)}", place="#")
@@ -216,6 +218,7 @@ class Document:
         pointer = uri + "#"
         try:
             if isinstance(schema, (str, bytes)):
+                check_length(schema, self.limits)
                 schema = read_json(schema)
             if not isinstance(schema, (dict, bool)):
                 raise GrammarError(f"a schema is an object or a boolean, not {json_type(schema)}")
