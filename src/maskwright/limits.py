@@ -60,7 +60,7 @@ class Limits:
     classes that stand for themselves, and ten times as many in all."""
     max_lark_tokens: int = 25_000
     """Names, texts, patterns, signs and comments in one text of a Lark grammar (count).  It may have ten times as many
-    characters."""
+    characters, and one of these twice as many."""
     max_expansion: int = 5_000_000
     """Size of a Lark grammar without names for parts (characters): of the patterns of its terminals, each with those of
     all that it consists of, which is how long reading them takes; and of the rules that its templates make (a symbol as

@@ -73,9 +73,9 @@ cdef class Tables:
             self.guards.push_back(guard)
         for rule.kind, rule.index, rule.nullable in patiently(rules):
             self.rules.push_back(rule)
-        for rep.first, rep.rest, rep.low, rep.high in repeated:
+        for rep.first, rep.rest, rep.low, rep.high in patiently(repeated):
             self.repeated.push_back(rep)
-        for record in records:
+        for record in patiently(records):
             self.add_record(*record)
 
     def add_record(self, list keys, list sorts, list values, list absent, list key_bytes, list required, int32_t least,

@@ -61,14 +61,17 @@ def repeated(source, int64_t most, dict holds, dict annotations):
     cdef DictSpan each
     cdef dict first = {}, found = {}
     cdef object place
+    cdef size_t seen = 0
     if not write_plain(out, source, &most, 0, None, None, &dicts, SCHEMAS, holds, annotations):
         return found
     for each in dicts:
+        seen += 1
+        if seen & 63 == 0:
+            check_time()
         content = out.data()[each.begin:each.end]
         place = each.id
         known = first.setdefault(content, place)
         if known is not place:
-            check_time()
             if type(known) is int:
                 found[known] = first[content] = known = []
             found[place] = known

@@ -9,13 +9,12 @@ from cython.operator cimport dereference
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 from libcpp.atomic cimport memory_order_relaxed
-from libcpp.algorithm cimport sort
-from libcpp.bit cimport countr_zero
+from libcpp.algorithm cimport lower_bound, sort
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 
-from maskwright._engine.sizes cimport set_add, set_has
+from maskwright._engine.sizes cimport set_has
 from maskwright._engine.limits cimport deadline_worked
 from maskwright._engine.vocabulary cimport LAST_CODE_POINT
 from maskwright._engine.lexemes cimport (
@@ -70,15 +69,35 @@ cdef cbool event_before(const pair[int32_t, int32_t]& a, const pair[int32_t, int
     return a.first < b.first
 
 
+cdef void set_add_all(vector[uint64_t]& own, size_t low, size_t high) noexcept nogil:
+    # Add the numbers from `low` to `high`.
+    cdef uint64_t everything = ~<uint64_t>0
+    cdef uint64_t first = everything << (low & 63), last = everything >> (63 - (high & 63))
+    cdef size_t at = low >> 6, end = high >> 6
+    if at == end:
+        own[at] |= first & last
+        return
+    own[at] |= first
+    for at in range(at + 1, end):
+        own[at] = everything
+    own[end] |= last
+
+
+cdef size_t span_from(vector[pair[int32_t, int32_t]]& spans, int32_t code) noexcept nogil:
+    # The first that begins there or behind it.
+    return <size_t>(lower_bound(spans.begin(), spans.end(), pair[int32_t, int32_t](code, 0), &event_before) - spans.begin())
+
+
 cdef void dfa_classify(LazyDfa* dfa, vector[vector[CodeRange]]& sets) noexcept nogil:
-    # Sweep over all range ends; the sets that hold between two ends name the class.
+    # Sweep over all range ends; the sets that hold between two ends name the class of what lies between them.
     cdef vector[pair[int32_t, int32_t]] events
+    cdef vector[pair[int32_t, int32_t]] spans              # where each begins, and its class
+    cdef vector[size_t] runs                               # by span: the last one up to which classes follow each other
     cdef vector[uint64_t] active
     cdef unordered_map[string, int32_t] known
-    cdef vector[uint64_t]* own
     cdef string name
-    cdef size_t i, j, words = sets.size() // 64 + 1
-    cdef uint64_t left
+    cdef size_t i, at, end, last, words = sets.size() // 64 + 1, holding = 0
+    cdef uint64_t bit
     cdef int32_t low = 0, high, cls, code
     cdef CodeRange span
     active.resize(words, 0)
@@ -89,27 +108,20 @@ cdef void dfa_classify(LazyDfa* dfa, vector[vector[CodeRange]]& sets) noexcept n
     events.push_back(pair[int32_t, int32_t](LAST_CODE_POINT + 1, -1))
     sort(events.begin(), events.end(), &event_before)
     dfa.classes = 0
-    dfa.sets.resize(sets.size())
     for i in range(events.size()):
         high = events[i].first
         if high > low:
             cls = NO_CLASS
-            name.assign(<const char*>active.data(), words * 8)
-            found = known.find(name)
-            if found != known.end():
-                cls = dereference(found).second
-            else:
-                for j in range(words):
-                    left = active[j]
-                    while left:
-                        cls = dfa.classes
-                        own = &dfa.sets[64 * j + <size_t>countr_zero(left)]
-                        own.resize(<size_t>(cls >> 6) + 1, 0)
-                        set_add(own[0], cls)
-                        left &= left - 1
-                if cls != NO_CLASS:
+            if holding:
+                name.assign(<const char*>active.data(), words * 8)
+                found = known.find(name)
+                if found != known.end():
+                    cls = dereference(found).second
+                else:
+                    cls = dfa.classes
                     dfa.classes += 1
-                known[name] = cls
+                    known[name] = cls
+            spans.push_back(pair[int32_t, int32_t](low, cls))
             code = low
             while code < high and code < 128:
                 dfa.ascii_class[code] = cls
@@ -119,9 +131,22 @@ cdef void dfa_classify(LazyDfa* dfa, vector[vector[CodeRange]]& sets) noexcept n
                 dfa.range_class.push_back(cls)
             low = high
         if events[i].second >= 0:
-            active[<size_t>events[i].second >> 6] ^= (<uint64_t>1) << (events[i].second & 63)
-    for j in range(dfa.sets.size()):
-        dfa.sets[j].resize(<size_t>(dfa.classes >> 6) + 1, 0)
+            at, bit = <size_t>events[i].second >> 6, (<uint64_t>1) << (events[i].second & 63)
+            active[at] ^= bit
+            holding = holding + 1 if active[at] & bit else holding - 1
+    runs.resize(spans.size())
+    for i in range(spans.size(), 0, -1):
+        runs[i - 1] = runs[i] if i < spans.size() and spans[i].second == spans[i - 1].second + 1 else i - 1
+    dfa.sets.resize(sets.size())
+    for i in range(sets.size()):
+        dfa.sets[i].resize(<size_t>(dfa.classes >> 6) + 1, 0)
+        for span in sets[i]:
+            at = span_from(spans, span.low)
+            end = span_from(spans, span.high + 1)
+            while at < end:
+                last = min(runs[at], end - 1)
+                set_add_all(dfa.sets[i], <size_t>spans[at].second, <size_t>spans[last].second)
+                at = last + 1
 
 
 cdef size_t dfa_range_of(const LazyDfa* dfa, int32_t code) noexcept nogil:

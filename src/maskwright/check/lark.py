@@ -83,11 +83,12 @@ def check_lark(source: Lark, limits: Limits) -> tuple[Report, Reading | None]:
         names = find_names(plain)
         _rename(names, taken)
         whole = _read_with_stubs(text, plain, names, source, limits, report)
-    except GrammarError as error:
-        report.findings.append(finding_of(error))
-        return report, None
-    except LimitError as error:
-        report.findings.append(located(text, "error", "limit", error.place, error.message))
+    except (GrammarError, LimitError) as error:
+        report.findings.append(
+            finding_of(error)
+            if isinstance(error, GrammarError)
+            else located(text, "error", "limit", error.place, error.message)
+        )
         let_frames_go(error)
         return report, None
     places = dict(zip(names.defined, line_columns(plain, names.defined.values()), strict=True))

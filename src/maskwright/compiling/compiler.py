@@ -338,7 +338,8 @@ def compile_choice(
             if all(isinstance(option, (str, bytes)) for option in in_time(options)):
                 return compile_job(Job(choice_part(options, limits), limits), vocabulary)
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
-    return CompiledTrie(TokenTrie(options, vocabulary.vocab_size, vocabulary.eos_ids), vocabulary)
+    with rare_collection():
+        return CompiledTrie(TokenTrie(options, vocabulary.vocab_size, vocabulary.eos_ids), vocabulary)
 
 
 def _explained(

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from maskwright.base.deadline import check_time_again, let_go
+from maskwright.base.deadline import check_time_again, in_time, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
 from maskwright.regex.anchors import anchored_language, asserting_nodes
@@ -273,14 +273,19 @@ class _Resolver:
         except BaseException:
             let_go(edges, ids, order)
             raise
-        labelled = tuple((a, Chars(self.alphabet.union(minterms)), b) for (a, b), minterms in edges.items())
-        machine = Machine(len(order), 0, labelled, tuple(accepts))
+        labelled = [
+            (a, Chars(self.alphabet.union(minterms)), b) for (a, b), minterms in in_time(edges.items())
+        ]
+        machines = [Machine(len(order), 0, tuple(labelled), tuple(accepts))]
         growth = min(self.limits.max_regex_states, _DETERMINISTIC_GROWTH * len(order))
+        let_go(edges, ids, order, labelled)
         try:
-            return minimal_dfa(machine, replace(self.limits, max_regex_states=growth)).to_regular()
+            smallest = minimal_dfa(machines[0], replace(self.limits, max_regex_states=growth)).to_regular()
         except LimitError as error:
             check_time_again(error)
-            return machine
+            return machines[0]
+        let_go(machines)
+        return smallest
 
     def _close(self, thread: _Thread) -> list[_Thread]:
         """All threads that are reached without reading, in an order that no hash has a part in."""

@@ -42,6 +42,8 @@ PLAIN, ENTER, LEAVE = 0, 1, 2
 NO_SET = -1
 
 # Up to this size, unrolling beats counting: fewer epsilons, and nested loops stay free to count.
+_MANY_SETS = 4_096
+"""The engine has a bit for each pair of a set and a class of characters, of which there may be as many, twice while it makes them."""
 _SMALL_COPIES = 8
 _SMALL_STATES = 64
 # How deep a body is rewritten so that it does not match the empty string; deeper ones unroll.
@@ -129,7 +131,13 @@ class Thompson:
     def index_of(self, ranges: Ranges) -> State:
         """The number of a set, or ``NO_SET``."""
         key = self.key_of(ranges)
-        return self.sets.setdefault(key, len(self.sets)) if key else NO_SET
+        if not key:
+            return NO_SET
+        number: int = self.sets.setdefault(key, len(self.sets))
+        if number >= _MANY_SETS and number * number // 4 > self.limits.max_bytes:
+            subject = f"{number} different sets of characters"
+            raise LimitError("max_bytes", number * number // 4, self.limits.max_bytes, subject=subject)
+        return number
 
     def other_leaf(self, node: object, source: State, target: State) -> None:
         """Place a leaf that is neither a set nor a text."""

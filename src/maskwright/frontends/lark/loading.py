@@ -7,8 +7,10 @@ from collections.abc import Callable, ItemsView, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from lark import Tree
+from lark.exceptions import GrammarError as LarkGrammarError
 from lark.exceptions import LarkError
-from lark.load_grammar import EXT, GrammarBuilder, stdlib_loader
+from lark.load_grammar import EXT, GrammarBuilder, PrepareLiterals, TerminalTreeToPattern, stdlib_loader
 from lark.load_grammar import Grammar as LarkGrammar
 from lark.load_grammar import _get_mangle as mangler
 from lark.tree import SlottedTree
@@ -48,6 +50,48 @@ def load(text: str, import_paths: Sequence[str], limits: Limits) -> tuple[LarkGr
         rules.insert(0, _in_order(applied.bodies))
     grammar.rule_defs = rules
     return grammar, starts
+
+
+def read_terminals(grammar: LarkGrammar) -> None:
+    """Put the pattern of each terminal in place of its tree.
+
+    The package would do so when it compiles the grammar, but copy the tree of a terminal for each of its uses first, and free all
+    copies at once.  Raises what it raises.
+    """
+    for name, (tree, _) in grammar.term_defs:
+        found = [] if tree is None else list(tree.find_data("expansion"))
+        if len(found) == 1 and not found[0].children:
+            raise LarkGrammarError(f"Terminals cannot be empty ({name})")
+    patterns, prepare = _Patterns(), PrepareLiterals()
+    grammar.term_defs = [
+        (name, (tree and Tree("pattern", [patterns.of(prepare.transform(tree))]), priority))
+        for name, (tree, priority) in grammar.term_defs
+    ]
+
+
+class _Patterns(TerminalTreeToPattern):
+    """The patterns of trees, each made once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: dict[int, tuple[Any, Any]] = {}
+        """By the tree's identity; with the tree, which has to live as long."""
+
+    def of(self, root: Any) -> Any:
+        stack: list[tuple[Any, bool]] = [(root, False)]
+        while stack:
+            tree, below = stack.pop()
+            if id(tree) in self._made:
+                continue
+            if below:
+                children = [
+                    self._made[id(child)][1] if isinstance(child, Tree) else child for child in tree.children
+                ]
+                self._made[id(tree)] = tree, self._call_userfunc(tree, children)  # type: ignore[no-untyped-call]
+                continue
+            stack.append((tree, True))
+            stack.extend((child, False) for child in tree.children if isinstance(child, Tree))
+        return self._made[id(root)][1]
 
 
 def _in_order(bodies: list[Any]) -> Rule:

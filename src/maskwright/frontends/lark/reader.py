@@ -83,7 +83,10 @@ def read(
     """
 
     def rules_of(load: Callable[..., Any]) -> Any:
+        from maskwright.frontends.lark.loading import read_terminals
+
         loaded, starts = within_time(lambda: load(text, import_paths, limits))
+        within_time(lambda: read_terminals(loaded))
         compiled = within_time(lambda: loaded.compile(starts, "*"))
         let_go(loaded.rule_defs)
         return compiled

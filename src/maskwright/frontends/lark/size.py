@@ -14,13 +14,23 @@ CHARACTERS = 10
 """Of a token with what stands around it: usual are 5 to 8."""
 
 
+_LONGEST = 2
+"""Times as many characters may one token have as a text tokens: the package reads it one by one, and lets nobody else run."""
+
+
 def check_size(text: str, limits: Limits) -> None:
     """Raises ``LimitError`` (max_lark_tokens)."""
     most = limits.max_lark_tokens
     if len(text) <= most:
         return
-    count = len(text) // CHARACTERS
+    count, longest = len(text) // CHARACTERS, 0
     if count <= most:
-        count = sum(1 for _ in in_time(_TOKEN.finditer(text)))
+        count = 0
+        for token in in_time(_TOKEN.finditer(text)):
+            count += 1
+            longest = max(longest, token.end() - token.start())
     if count > most:
         raise LimitError("max_lark_tokens", count, most, subject=f"a Lark grammar of {len(text)} characters")
+    if longest > _LONGEST * most:
+        subject = f"a text or pattern of {longest} characters"
+        raise LimitError("max_lark_tokens", -(-longest // _LONGEST), most, subject=subject)
