@@ -5,12 +5,10 @@
 # estimate is exact but for respelled characters and lengths of automata, and never too large, so a search that goes
 # where it is least (A*: Hart, Nilsson, Raphael 1968) makes the states along one shortest text, and few others.
 
-from cython.operator cimport dereference
 from libc.stdint cimport uint32_t, uint64_t
 from libcpp.pair cimport pair
-from libcpp.unordered_map cimport unordered_map
 
-from maskwright._engine.containers cimport priority_queue
+from maskwright._engine.containers cimport priority_queue, ScratchIds
 from maskwright._engine.sizes cimport bits_has, set_has
 from maskwright._engine.limits cimport deadline_look
 from maskwright._engine.lexemes cimport (
@@ -238,13 +236,14 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
     cdef Automaton* text = start.automaton if start.automaton.kind == KIND_TEXT else start.automaton.keyset.base
     cdef priority_queue[pair[int64_t, int32_t]] queue
     cdef vector[NearNode] nodes
-    cdef unordered_map[int64_t, int32_t] best
+    cdef ScratchIds seen                                   # states, each with its place in `best`
+    cdef vector[int32_t] best                              # the fewest bytes to it so far
     cdef vector[uint8_t] reversed_path
     cdef NearNode node, fresh
     cdef Rests rests
     cdef const uint64_t* first
     cdef int64_t looked = 0, estimate, nearest
-    cdef int32_t at, byte
+    cdef int32_t at, byte, known
     found[0] = False
     if deadline_look(&start.automaton.index.deadline):
         return
@@ -263,7 +262,7 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
         queue.pop()
         node = nodes[at]
         if at > 0:
-            if best[<int64_t>node.state] < node.bytes:
+            if best[seen.find(<int64_t>node.state)] < node.bytes:
                 continue
             if node.state.tag != NO_TAG and (tag == NO_TAG or node.state.tag == tag):
                 found[0] = True
@@ -287,10 +286,14 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
             fresh.next = 0
             if fresh.state == LEX_DEAD:
                 continue
-            known = best.find(<int64_t>fresh.state)
-            if known != best.end() and dereference(known).second <= fresh.bytes:
+            known = seen.find(<int64_t>fresh.state)
+            if known < 0:
+                seen.insert(<int64_t>fresh.state, <int32_t>best.size())
+                best.push_back(fresh.bytes)
+            elif best[known] <= fresh.bytes:
                 continue
-            best[<int64_t>fresh.state] = fresh.bytes
+            else:
+                best[known] = fresh.bytes
             estimate = nearest_rank(fresh.bytes + <int64_t>nearest_estimate(&rests, fresh.state), fresh.bytes)
             queue.push(pair[int64_t, int32_t](estimate, <int32_t>nodes.size()))
             nodes.push_back(fresh)
