@@ -27,14 +27,9 @@ SLACK, SLACK_OF_SOURCES = 1.5, 0.1
 """Processor time of an operation besides what its deadline allows (seconds): for the usual one, they end within 6 s; some
 steps of the engine cannot be stopped, and take up to 1.2 s."""
 
-WAITS, WAITS_OF_SOURCES = 1.0, 0.06
-"""Processor time that another thread may wait for a turn (seconds).  Others wait 0.02 s for a source to be compiled, on a quiet machine;
-what is of a hundred thousand of something takes up to 0.03 s, and a busy machine or a full process half as much again."""
-AT_ONCE = {
-    # The engine puts the characters of 20 000 different sets into classes: one call of a second or two, during which others run.
-    "gbnf/classes/20000",
-}
-"""Sources of which a part cannot be stopped."""
+WAITS = 0.05
+"""How long another thread may wait for a turn (seconds).  On a quiet machine that is 0.02 s, but for what happens now and then; on a busy
+one, or in a full process, it is more."""
 
 
 def late(found: dict[str, Any], seconds: float) -> list[str]:
@@ -42,23 +37,15 @@ def late(found: dict[str, Any], seconds: float) -> list[str]:
     return [
         f"{name} took {used:.2f} s"
         for name, (used, _) in found["took"].items()
-        if used > 1.1 * seconds + _allowed(found, name, SLACK_OF_SOURCES, SLACK)
+        if used > 1.1 * seconds + (SLACK_OF_SOURCES if name in OF_SOURCES else SLACK)
     ]
 
 
 def rude(found: dict[str, Any]) -> list[str]:
     """Operations during which another thread waited long for its turn."""
     return [
-        f"{name} made others wait {used:.2f} s"
-        for name, used in found["waited"].items()
-        if used > _allowed(found, name, WAITS_OF_SOURCES, WAITS)
+        f"{name} made others wait {used:.2f} s" for name, used in found["waited"].items() if used > WAITS
     ]
-
-
-def _allowed(found: dict[str, Any], operation: str, of_sources: float, of_others: float) -> float:
-    if found["case"] in AT_ONCE and operation in OF_SOURCES:
-        return 4.0
-    return of_sources if operation in OF_SOURCES else of_others
 
 
 def wrong(found: dict[str, Any], seconds: float) -> list[str]:

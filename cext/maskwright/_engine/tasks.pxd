@@ -35,6 +35,7 @@ cdef cppclass Mover:
     vector[Renumbered] known       # by MOVE_*: the number in the old core -> that in the new one, or that it was looked at
     Renumbered states              # the same of matchers, and so on
     Renumbered parsers
+    Renumbered followed            # the same of parser states: whether what they need was added to the work
     Renumbered nodes
     Renumbered tracked             # states of the tracker
     Renumbered frames

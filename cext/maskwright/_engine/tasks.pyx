@@ -323,6 +323,10 @@ cdef void state_needs(Mover* mover, int32_t id) noexcept nogil:
             mover_needs(mover, MOVE_KEYS, thread.lex.key.used)
         if is_tracked(thread.memory):
             mover_needs(mover, MOVE_FRAME, mover.old.tracker.states[tracked_state(thread.memory)].frame)
+        # Thousands of threads may be in one.
+        if mover.followed.find(thread.parser) != UNKNOWN:
+            continue
+        mover.followed.insert(thread.parser, 0)
         parser = mover.old.program.states[thread.parser]
         for j in range(parser.items.size()):
             dotted_needs(mover, parser.items[j].local)
