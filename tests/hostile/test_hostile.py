@@ -43,9 +43,7 @@ def late(found: dict[str, Any], seconds: float) -> list[str]:
 
 def rude(found: dict[str, Any]) -> list[str]:
     """Operations during which another thread waited long for its turn."""
-    return [
-        f"{name} made others wait {used:.2f} s" for name, used in found["waited"].items() if used > WAITS
-    ]
+    return [f"{name} made others wait {used:.2f} s" for name, used in found["waited"].items() if used > WAITS]
 
 
 def wrong(found: dict[str, Any], seconds: float) -> list[str]:

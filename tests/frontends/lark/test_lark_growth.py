@@ -244,10 +244,12 @@ def test_long_texts(tmp_path: Path) -> None:
         mw.compile_lark("%import long.r0\nstart: r0", BYTES, import_paths=[str(tmp_path)], limits=limits)
     assert accepts(mw.compile_lark(text, BYTES, limits=mw.Limits(max_lark_tokens=606)), "aab")
     # One token, of many characters.
-    for text in ('start: "' + "a" * 7_000 + '"', 'start: "a" //' + "a" * 7_000):
+    for text, least in (('start: "' + "a" * 7_000 + '"', 3_501), ('start: "a" //' + "a" * 7_000, 701)):
         with pytest.raises(mw.LimitError, match=r"of 70.. characters: max_lark_tokens is 600, 70. needed"):
             mw.compile_lark(text, BYTES, limits=limits)
-        mw.compile_lark(text, BYTES, limits=mw.Limits(max_lark_tokens=701))
+        with pytest.raises(mw.LimitError, match=f"max_lark_tokens is {least - 1}, {least} needed"):
+            mw.compile_lark(text, BYTES, limits=mw.Limits(max_lark_tokens=least - 1))
+        mw.compile_lark(text, BYTES, limits=mw.Limits(max_lark_tokens=least))
 
 
 # --- terminals ------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ def check_size(text: str, limits: Limits) -> None:
         count = 0
         for token in in_time(_TOKEN.finditer(text)):
             count += 1
-            longest = max(longest, token.end() - token.start())
+            if not text.startswith("//", token.start()):
+                longest = max(longest, token.end() - token.start())
     if count > most:
         raise LimitError("max_lark_tokens", count, most, subject=f"a Lark grammar of {len(text)} characters")
     if longest > _LONGEST * most:
