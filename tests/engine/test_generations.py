@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import sys
 import threading
@@ -250,6 +251,57 @@ def test_a_lexeme_is_used_for_ever(pattern: str, quoted: bool) -> None:
         _walk(pairs, rng, 120)
     assert few.statistics["generation"] > 3
     assert free.statistics["generation"] == 1
+
+
+IDS = [f"{random.Random(i).getrandbits(60):x}" for i in range(1_000)]
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (mw.JsonSchema({"type": "array", "items": {"enum": IDS}}), '["{}", "{}"]'),
+        (mw.JsonSchema({"properties": dict.fromkeys(IDS, True)}), '{{"{}": 1}}'),
+        (
+            mw.JsonSchema({"properties": dict.fromkeys(IDS, True), "additionalProperties": False}),
+            '{{"{}": 1}}',
+        ),
+        (mw.Choice(IDS), "{}"),
+        (mw.Lark("start: %json " + json.dumps({"enum": IDS}) + ' ";"'), '"{}";'),
+    ],
+    ids=["values", "keys", "declared keys", "choice", "beside a lexer"],
+)
+def test_many_names_are_used_for_ever(source: Any, text: str) -> None:
+    limit = 4_000
+    few = mw.compile(source, _vocabulary(UNBOUNDED), limits=mw.Limits(max_lexer_states=limit))
+    free = mw.compile(source, _vocabulary(UNBOUNDED))
+    rng = random.Random(7)
+    for _ in range(900):
+        data = text.format(rng.choice(IDS), rng.choice(IDS)).encode()
+        pair = few.matcher(), free.matcher()
+        at = rng.randrange(len(data))
+        for matcher in pair:
+            assert matcher.accept_bytes(data[:at])
+        if rng.random() < 0.1:
+            assert np.array_equal(*map(_mask, pair))
+        pair = pair[0].fork(), pair[1]
+        for matcher in pair:
+            assert matcher.accept_bytes(data[at:]) and matcher.is_accepting
+    assert few.statistics["generation"] > 2
+    assert free.statistics["generation"] == 1
+
+
+def test_what_others_have_filled_is_made_anew() -> None:
+    """Grammars of one vocabulary share lexemes: one that is new, and one that was asked nothing so far, meet them full."""
+    vocabulary = _vocabulary(UNBOUNDED)
+    few = mw.Limits(max_lexer_states=2_000)
+    before = mw.compile(mw.Choice(IDS), vocabulary, limits=few)
+    other = mw.compile(mw.Choice(IDS), vocabulary).matcher
+    for text in IDS:
+        assert other().accept_bytes(text.encode())
+    for grammar in (before, mw.compile(mw.Choice(IDS) | mw.Choice(["-"]), vocabulary, limits=few)):
+        for text in IDS[:40]:
+            matcher = grammar.matcher()
+            assert matcher.accept_bytes(text.encode()) and matcher.is_accepting
 
 
 def test_starts_of_texts_move_too() -> None:

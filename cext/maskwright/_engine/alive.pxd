@@ -9,6 +9,7 @@ from maskwright._engine.program cimport DottedItem
 cdef void threads_step(Core* core, const vector[Thread]& threads, uint8_t byte,
                        vector[Thread]& out) noexcept nogil
 cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vector[uint8_t]& out) noexcept nogil
+cdef cbool thread_leaves(Core* core, const Thread& thread) noexcept nogil
 cdef int32_t thread_known(Core* core, const Thread& thread) noexcept nogil
 cdef cbool node_is_sure(Core* core, int32_t start) noexcept nogil
 cdef cbool local_is_lexed(Core* core, const DottedItem* local) noexcept nogil

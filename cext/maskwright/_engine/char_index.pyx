@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint16_t
 from libc.string cimport memcpy, memset
+from libcpp.atomic cimport memory_order_relaxed
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 
@@ -130,7 +131,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.trie = trie
     index.words = words
     index.by_char.longest = 0
-    index.cache.largest = 0
+    index.cache.largest.store(0, memory_order_relaxed)
     index.cache.masks_made = 0
     index.move_steps = MOVE_STEPS
     index.cache.bytes.set(0)

@@ -3,12 +3,14 @@
 cimport cython
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint32_t
+from libcpp.atomic cimport memory_order_relaxed
 from libcpp.unordered_map cimport unordered_map
 from libcpp.utility cimport move
 
 from maskwright.base.deadline import check_time, in_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 
+from maskwright._engine.vocabulary cimport Index
 from maskwright._engine.limits cimport deferred_free_finish
 from maskwright._engine.lexemes cimport KIND_TOKENS
 from maskwright._engine.token_index cimport forks_passed
@@ -241,6 +243,8 @@ cdef class CompiledCore:
         self.engine = tables.engine
         self.owner = tables.owner
         self.tables = tables.all_tables()
+        if bounded and self.owner.index.cache.largest.load(memory_order_relaxed) > max_lexer_states // 2:
+            self.freshen(max_lexer_states, max_bytes)
         core = self.core = self.linked()
         core.limits.max_states = max_states
         core.limits.max_lexer_states = max_lexer_states
@@ -250,6 +254,7 @@ cdef class CompiledCore:
         core.limits.max_seconds = max_seconds
         core.generation.room = 1 if bounded else 0
         core.generation.number = 1
+        core.generation.look_above.store(max_lexer_states // 2, memory_order_relaxed)
         self.find_tokens(core.program)
         self.open(core, NULL)
 
@@ -289,11 +294,11 @@ cdef class CompiledCore:
             raise UnsatisfiableError("the grammar matches nothing")
         return 0
 
-    cdef int freshen(self) except -1:
+    cdef int freshen(self, int64_t most_states, int64_t most_bytes) except -1:
         # Give the tables new automata for those lexemes of which texts have reached too many states; cores keep what they have.
         cdef Tables each
         cdef AutomatonHandle handle
-        cdef const Core* core = self.core
+        cdef Index* index = self.owner.index
         cdef cbool swollen
         fresh = {}
         for each in self.tables:
@@ -302,9 +307,9 @@ cdef class CompiledCore:
                     each.handles[i] = fresh[id(handle)]
                     continue
                 with nogil:
-                    core.index.lock.lock_shared()
-                    swollen = lexeme_is_swollen(handle.automaton, core.limits.max_lexer_states, core.limits.max_bytes)
-                    core.index.lock.unlock_shared()
+                    index.lock.lock_shared()
+                    swollen = lexeme_is_swollen(handle.automaton, most_states, most_bytes)
+                    index.lock.unlock_shared()
                 if swollen:
                     each.handles[i] = fresh[id(handle)] = self.engine.fresh_automaton(handle)
         return 0
@@ -317,7 +322,7 @@ cdef class CompiledCore:
             return 0
         self.renewing = forks_passed()
         try:
-            self.freshen()
+            self.freshen(old.limits.max_lexer_states, old.limits.max_bytes)
             core = self.linked()
             core.limits.max_states = old.limits.max_states
             core.limits.max_lexer_states = old.limits.max_lexer_states
@@ -330,6 +335,7 @@ cdef class CompiledCore:
                 core.generation.room = old.generation.room
                 old.index.lock.unlock_shared()
             core.generation.number = old.generation.number + 1
+            core.generation.look_above.store(old.generation.look_above.load(memory_order_relaxed), memory_order_relaxed)
             core.program.has_tokens = old.program.has_tokens
             self.open(core, old)
             self.core = core

@@ -6,7 +6,7 @@ from libcpp.atomic cimport atomic
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport BlockPool, Edges, Interner
+from maskwright._engine.containers cimport BlockPool, Edges, Interner, Renumbered
 from maskwright._engine.vocabulary cimport Bits, Index
 from maskwright._engine.lexemes cimport LexState
 from maskwright._engine.program cimport Costs, Program
@@ -82,6 +82,27 @@ cdef cppclass FrameMasks:
     unordered_map[int32_t, int32_t] states     # the parser state of a frame
     int32_t bottom                 # GSS node of frames, or UNKNOWN
 
+cdef cppclass LexedRest:
+    # A part of a mask of the lexer that is looked at over each stack (lexed_masks.pyx).
+    vector[int32_t] steps          # from the mask to the part
+    vector[int64_t] serials        # by step: of the mask that it led to, if it was behind a terminal
+    int32_t group                  # of the part, or -1: all of a run
+    int32_t run
+    vector[int32_t] holes
+
+cdef cppclass LexedPlan:
+    # What a mask of the lexer allows over all stacks with one top.
+    Mask mask
+    vector[LexedRest] rests
+    vector[int32_t] steps          # while it is made: to the part that is looked at
+    vector[int64_t] serials
+
+cdef cppclass LexedPlans:
+    vector[LexedPlan*] all
+    Interner ids
+    vector[Renumbered] nodes       # by how many are left: GSS node -> with its stack cut
+    Renumbered states              # parser state -> with its stacks cut
+
 cdef cppclass MaskScratch:
     # Of the mask under way.
     cbool walks                    # keys are read without telling which they are (mask_walk)
@@ -106,6 +127,7 @@ cdef cppclass Generation:
     int64_t room                   # bytes that it may have before the grammar begins another one; 0: any number
     int64_t live                   # of these, what there was at first and what moved into it
     atomic[cbool] overgrown        # it has more; written under the lock, read without it: a hint, which may come late
+    atomic[int64_t] look_above     # states of the vocabulary's largest automaton; then its own are looked at
 
 cdef cppclass Core:
     # One compiled grammar on one vocabulary.
@@ -125,6 +147,7 @@ cdef cppclass Core:
     Tracker tracker
     CoreFacts facts
     FrameMasks frames
+    LexedPlans plans
     MaskScratch scratch
     CoreLimits limits
     Generation generation

@@ -28,7 +28,7 @@ from maskwright._engine.lexeme_texts cimport (
     automaton_new, LEX_DEAD, lex_new_state, spelling_number, SPELLING_UTF8, text_begin, text_byte_classes
 )
 from maskwright._engine.keyset cimport key_start
-from maskwright._engine.lexeme_state cimport lex_goes_on, lex_next, WordPlace, words_state
+from maskwright._engine.lexeme_state cimport lex_goes_on, lex_next, lexeme_again, words_begin
 from maskwright._engine.lexeme_walks cimport masktable_clear
 from maskwright._engine.longest_match cimport Lexer, RefusalGuard, lexer_of
 from maskwright._engine.longest_match_samples cimport lexer_prepare
@@ -366,8 +366,16 @@ cdef class Engine:
 
     cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle):
         # The same lexeme without the states that texts have reached.
-        cdef AutomatonHandle fresh = self.new_automaton(KIND_TEXT)
+        cdef AutomatonHandle fresh = self.new_automaton(handle.automaton.kind)
         cdef Automaton* a = fresh.automaton
+        if handle.automaton.kind != KIND_TEXT:
+            fresh.made_of, fresh.base = handle.made_of, handle.base
+            with nogil:
+                self.owner.index.lock.lock()
+                list_automaton(a)
+                lexeme_again(a, handle.automaton)
+                self.owner.index.lock.unlock()
+            return fresh
         fresh.counted = handle.counted
         with nogil:
             self.owner.index.lock.lock()
@@ -502,7 +510,6 @@ cdef class Engine:
         ``starts`` are int64: where each text begins, and the end.  ``tags`` are int32, one a text; none: all 0."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_WORDS)
         cdef Automaton* a = handle.automaton
-        cdef WordPlace place
         cdef const char* text = data
         cdef const char* bounds = starts
         cdef const char* cases = tags
@@ -516,12 +523,9 @@ cdef class Engine:
             a.tags.resize(cases_size // sizeof(int32_t))
             if cases_size:
                 memcpy(a.tags.data(), cases, cases_size)
-            place.first = place.depth = 0
-            place.last = <int32_t>a.texts.starts.size() - 1
             self.owner.index.lock.lock()
             list_automaton(a)
-            if place.last > 0:
-                a.start = words_state(a, &place)
+            words_begin(a)
             self.owner.index.lock.unlock()
         self.remember(key, handle)
         return handle

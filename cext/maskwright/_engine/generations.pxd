@@ -12,6 +12,7 @@ cdef Outcome core_leave(Core* core) noexcept nogil
 cdef void evict(Index* index) noexcept nogil
 cdef int64_t core_bytes(const Core* core) noexcept nogil
 cdef cbool lexeme_is_swollen(const Automaton* automaton, int64_t most_states, int64_t most_bytes) noexcept nogil
+cdef void core_meet_others(Core* core) noexcept nogil
 cdef void core_settle(Core* core, int64_t before) noexcept nogil
 cdef Core* core_new(Index* index) except NULL
 cdef Outcome core_open(Core* core, const Core* before) noexcept nogil

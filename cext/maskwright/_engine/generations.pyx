@@ -17,7 +17,7 @@ from maskwright._engine.sizes cimport ALLOCATION, EDGES_ENTRY, MAP_ENTRY
 from maskwright._engine.limits cimport deadline_begin, deadline_end, NO_LIMIT, deferred_free_finish
 from maskwright._engine.vocabulary cimport Bits, opening_marks
 from maskwright._engine.char_index cimport bits_add, bits_hold, bits_new, EVICT_ROOM, index_forget_slices
-from maskwright._engine.lexemes cimport KIND_TEXT
+from maskwright._engine.lexemes cimport KIND_KEYSET, KIND_TEXT, KIND_WORDS
 from maskwright._engine.lexeme_texts cimport lex_size
 from maskwright._engine.lexeme_mask cimport evict_lexstate, masktable_evict
 from maskwright._engine.longest_match cimport lexer_of
@@ -34,7 +34,9 @@ from maskwright._engine.threads cimport state_waits_for
 from maskwright._engine.states cimport (
     edge_add, mask_flatten, mask_free, mask_size, mask_write, matcher_start, matcher_step_bytes, matcher_step_token
 )
-from maskwright._engine.masks cimport framemasks_forget, mask_get, opening_silent, opening_state
+from maskwright._engine.frame_masks cimport framemasks_forget
+from maskwright._engine.lexed_masks cimport plans_forget
+from maskwright._engine.masks cimport mask_get, opening_silent, opening_state
 
 
 cdef int64_t core_bytes(const Core* core) noexcept nogil:
@@ -68,6 +70,8 @@ cdef inline void core_weigh(Core* core) noexcept nogil:
 
 cdef cbool lexeme_is_swollen(const Automaton* automaton, int64_t most_states, int64_t most_bytes) noexcept nogil:
     # Whether so many states were reached that a new generation should have an automaton of its own for it.
+    if automaton.kind == KIND_WORDS or automaton.kind == KIND_KEYSET:
+        return lex_size(automaton) > most_states // 2
     return (automaton.kind == KIND_TEXT and automaton.lexer == NULL and not automaton.keyset.is_base
             and (lex_size(automaton) > most_states // 2 or automaton.dfa.held.load(memory_order_relaxed) > most_bytes // 2))
 
@@ -77,6 +81,15 @@ cdef void core_look_at_lexemes(Core* core) noexcept nogil:
     for i in range(core.program.automata.size() if core.generation.room > 0 else 0):
         if lexeme_is_swollen(core.program.automata[i], core.limits.max_lexer_states, core.limits.max_bytes):
             core.generation.overgrown.store(True, memory_order_relaxed)
+
+
+cdef void core_meet_others(Core* core) noexcept nogil:
+    # Before an operation: other grammars may have filled the automata that this one shares.  Not each time, as all are looked at.
+    core.index.lock.lock()
+    core.generation.look_above.store(
+        core.index.cache.largest.load(memory_order_relaxed) + core.limits.max_lexer_states // 16, memory_order_relaxed)
+    core_look_at_lexemes(core)
+    core.index.lock.unlock()
 
 
 cdef void core_settle(Core* core, int64_t before) noexcept nogil:
@@ -113,6 +126,7 @@ cdef Core* core_new(Index* index) except NULL:
     core.generation.matchers = core.generation.mover = NULL
     core.handles = NULL
     core.generation.room = core.generation.live = 0
+    core.generation.look_above.store(NO_LIMIT, memory_order_relaxed)
     core.generation.overgrown.store(False, memory_order_relaxed)
     return core
 
@@ -188,6 +202,7 @@ cdef cbool evict_core(Index* index, Core* core, int64_t goal, cbool all_of_them,
         if index.cache.hand_item < size:
             return False
         framemasks_forget(core)
+        plans_forget(core)
         index.cache.hand_part = 1
         index.cache.hand_item = 0
     while index.cache.hand_part <= core.program.keysets.size():
@@ -380,7 +395,7 @@ cdef Outcome core_outcome(Core* core) noexcept nogil:
         # Others need little of what one text has filled: they go on in a new generation.
         if core.generation.room > 0:
             core.generation.overgrown.store(True, memory_order_relaxed)
-    elif core.index.cache.largest > core.limits.max_lexer_states:
+    elif core.index.cache.largest.load(memory_order_relaxed) > core.limits.max_lexer_states:
         size = core_lexer_states(core)
         if size > core.limits.max_lexer_states:
             outcome.kind = OUTCOME_LEXER_STATES

@@ -13,7 +13,7 @@ from maskwright._engine.lexemes cimport (
     KEY_BODY, KEY_CLOSED, KEY_OTHER, KEY_STEPS, KeyPlace, KeyStep, KIND_WORDS, NO_TAG
 )
 from maskwright._engine.lexeme_texts cimport BACKSLASH, FORM_CLOSED, LEX_DEAD
-from maskwright._engine.keyset cimport key_fill_first, key_intern, key_needs_escape, key_next
+from maskwright._engine.keyset cimport key_fill_first, key_intern, key_needs_escape, key_next, key_start
 
 
 cdef LexState* lex_next_key(LexState* state, uint8_t byte) noexcept nogil:
@@ -121,6 +121,37 @@ cdef LexState* words_state(Automaton* words, const WordPlace* place) noexcept no
     if word_length(words, key.at.first) == key.at.depth:
         state.tag = word_tag(words, key.at.first)
     return state
+
+
+cdef void words_begin(Automaton* words) noexcept nogil:
+    # When it has its texts.
+    cdef WordPlace place
+    place.first = place.depth = 0
+    place.last = <int32_t>words.texts.starts.size() - 1
+    if place.last > 0:
+        words.start = words_state(words, &place)
+
+
+cdef void lexeme_again(Automaton* fresh, const Automaton* other) noexcept nogil:
+    # Words or keys as others have them, without the states that texts have reached.
+    fresh.spelling = other.spelling
+    fresh.kinds = other.kinds
+    fresh.tags = other.tags
+    fresh.texts = other.texts
+    if fresh.kind == KIND_WORDS:
+        words_begin(fresh)
+        return
+    fresh.keyset.names = other.keyset.names
+    fresh.keyset.other_tag = other.keyset.other_tag
+    fresh.keyset.base = other.keyset.base
+    fresh.keyset.unique = other.keyset.unique
+    fresh.start = key_start(fresh, 0, <int32_t>0x7FFFFFFF, fresh.keyset.base != NULL, NULL, 0, False)
+
+
+cdef LexState* words_moved(Automaton* words, const LexState* state) noexcept nogil:
+    # The state of another automaton for the same texts.
+    cdef WordPlace place = words_place(state)
+    return words_state(words, &place)
 
 
 cdef LexState* words_next(LexState* state, uint8_t byte) noexcept nogil:

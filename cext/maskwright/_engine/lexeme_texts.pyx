@@ -2,6 +2,7 @@
 
 from cython.operator cimport dereference
 from libc.stdint cimport uint32_t, uint64_t
+from libcpp.atomic cimport memory_order_relaxed
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
@@ -437,8 +438,8 @@ cdef void automaton_grew(Automaton* automaton) noexcept nogil:
     # Too many states end an operation like too little time: nothing half-computed is kept.
     cdef int64_t count = lex_size(automaton)
     cdef Deadline* deadline = &automaton.index.deadline
-    if count > automaton.index.cache.largest:
-        automaton.index.cache.largest = count
+    if count > automaton.index.cache.largest.load(memory_order_relaxed):
+        automaton.index.cache.largest.store(count, memory_order_relaxed)
     if count > deadline.most_states // 2:
         deadline.swollen = True
     if count > deadline.most_states:

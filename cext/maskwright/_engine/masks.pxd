@@ -3,7 +3,6 @@ from libc.stdint cimport int32_t
 from maskwright._engine.core cimport Core, Mask
 
 cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil
-cdef void framemasks_forget(Core* core) noexcept nogil
 cdef int32_t opening_state(Core* core) noexcept nogil
 
 

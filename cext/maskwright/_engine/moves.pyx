@@ -14,10 +14,11 @@ from libc.stdint cimport uint64_t, uint8_t
 from libcpp.string cimport string
 
 from maskwright._engine.limits cimport NO_LIMIT
-from maskwright._engine.lexemes cimport Automaton, KeyPlace, KIND_TEXT, LexState
+from maskwright._engine.lexemes cimport Automaton, KeyPlace, KIND_TEXT, KIND_WORDS, LexState
 from maskwright._engine.lazy_dfa cimport dfa_intern
 from maskwright._engine.lexeme_texts cimport text_state
 from maskwright._engine.keyset cimport key_filter_intern, key_intern, key_place
+from maskwright._engine.lexeme_state cimport words_moved
 from maskwright._engine.program cimport (
     ACCEPT, Item, DottedItem, LOCAL_RECORD, NO_STATE, ParserState, Program, RecordDef, RecordRegister, Return,
     GssNode, UNKNOWN
@@ -155,20 +156,24 @@ cdef int32_t move_parser(Mover* mover, int32_t id) noexcept nogil:
 # --- lexer states, texts ------------------------------------------------------------------------
 
 cdef LexState* move_lex(Mover* mover, LexState* state) noexcept nogil:
-    cdef Automaton* keys
+    cdef Automaton* keys                                   # where it leads
     cdef KeyPlace place
     cdef vector[uint64_t] items
     if state == NULL:
         return state
-    if state.automaton.kind == KIND_TEXT:
+    if state.automaton.keyset.used != NULL:
+        # A copy: each program has its own.
+        keys = keyset_of(mover.fresh.program, state.automaton.keyset.place)
+    else:
         anew = mover.lexemes.find(state.automaton)
         if anew == mover.lexemes.end():
             return state
+        keys = dereference(anew).second
+    if keys.kind == KIND_WORDS:
+        return words_moved(keys, state)
+    if keys.kind == KIND_TEXT:
         items = state.dfa_state.items
-        return text_state(dereference(anew).second, dfa_intern(dereference(anew).second.dfa, items), state.form, state.left, state.low)
-    if state.automaton.keyset.used == NULL:
-        return state
-    keys = keyset_of(mover.fresh.program, state.automaton.keyset.place)
+        return text_state(keys, dfa_intern(keys.dfa, items), state.form, state.left, state.low)
     place = key_place(state)
     place.at.used = move_keys(mover, place.at.used)
     if place.at.filter:

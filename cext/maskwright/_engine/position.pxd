@@ -21,6 +21,7 @@ cdef class Position:
     cdef void leave(self) noexcept
     cdef int alone(self) except -1
     cdef int begin(self) except -1
+    cdef int meet_others(self) except -1
     cdef int move(self) except -1
     cdef int32_t follow(self, int32_t state, int64_t token) except -4
     cdef int32_t read(self, int32_t state, bytes data) except -4

@@ -14,7 +14,7 @@ from maskwright.errors import MaskwrightError
 from maskwright._engine.vocabulary cimport Index
 from maskwright._engine.program cimport UNKNOWN
 from maskwright._engine.core cimport Outcome
-from maskwright._engine.generations cimport check_outcome, core_enter, core_leave, edge_known, edge_new
+from maskwright._engine.generations cimport check_outcome, core_enter, core_leave, core_meet_others, edge_known, edge_new
 from maskwright._engine.tasks cimport core_let_go, Mover, mover_of
 from maskwright._engine.moves cimport core_fetch, FETCHED, past_begin, past_cut, past_mark, past_push
 from maskwright._engine.rows cimport whole_number
@@ -70,6 +70,9 @@ cdef class Position:
         # To be called before anything is computed: on in the present generation of the grammar.
         cdef Index* index = self.core.index
         if not self.busy:
+            if (index.cache.largest.load(memory_order_relaxed)
+                    > self.compiled.core.generation.look_above.load(memory_order_relaxed)):
+                self.meet_others()
             if self.compiled.core.generation.overgrown.load(memory_order_relaxed):
                 self.compiled.renew()
             if self.core != self.compiled.core and self.busy == 0:
@@ -81,6 +84,14 @@ cdef class Position:
             with nogil:
                 index.lock.lock_shared()
                 index.lock.unlock_shared()
+        return 0
+
+    cdef int meet_others(self) except -1:
+        cdef Core* core = self.compiled.core
+        core.generation.holders += 1
+        with nogil:
+            core_meet_others(core)
+        core_let_go(core)
         return 0
 
     cdef int move(self) except -1:

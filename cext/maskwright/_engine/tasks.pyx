@@ -13,7 +13,6 @@ from libcpp.algorithm cimport sort
 from maskwright._engine.containers cimport TextSets
 from maskwright._engine.limits cimport NO_LIMIT, deferred_free_breathe, deferred_free_take
 from maskwright._engine.vocabulary cimport Index
-from maskwright._engine.lexemes cimport KIND_TEXT
 from maskwright._engine.lexeme_sets cimport lexsets_free
 from maskwright._engine.program cimport ACCEPT, DottedItem, LOCAL_RECORD, ParserState, GssNode, UNKNOWN
 from maskwright._engine.rules cimport parse_free, record_register
@@ -26,7 +25,8 @@ from maskwright._engine.item_groups cimport group_with, index_know
 from maskwright._engine.tracker cimport tracker_free
 from maskwright._engine.core cimport Thread
 from maskwright._engine.states cimport mask_free
-from maskwright._engine.masks cimport framemasks_forget
+from maskwright._engine.frame_masks cimport framemasks_forget
+from maskwright._engine.lexed_masks cimport plans_forget
 
 
 cdef Mover* mover_of(Core* old, Core* fresh) except NULL:
@@ -44,7 +44,7 @@ cdef Mover* mover_of(Core* old, Core* fresh) except NULL:
         mover.fresh = fresh
         mover.known.resize(MOVE_KINDS)
         for i in range(old.program.automata.size()):
-            if old.program.automata[i] != fresh.program.automata[i] and old.program.automata[i].kind == KIND_TEXT:
+            if old.program.automata[i] != fresh.program.automata[i]:
                 mover.lexemes[old.program.automata[i]] = fresh.program.automata[i]
         mover.entries = 0
         mover.bytes = -1
@@ -338,6 +338,7 @@ cdef void core_free(void* freed) noexcept nogil:
     cdef Core* core = <Core*>freed
     cdef size_t i
     framemasks_forget(core)
+    plans_forget(core)
     for i in range(core.states.size()):
         core.index.cache.bytes.subtract(core.states[i].edges.bytes())
         mask_free(core, core.states[i].mask)

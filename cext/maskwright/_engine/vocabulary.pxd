@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libcpp cimport bool as cbool
+from libcpp.atomic cimport atomic
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
@@ -92,7 +93,7 @@ cdef cppclass Cache:
     vector[void*] cores                # Core*
     vector[void*] automata             # Automaton*
     int64_t masks_made                 # of lexer states, ever
-    int64_t largest                    # most states of any automaton
+    atomic[int64_t] largest            # most states of any automaton; written under the lock, read without it
     vector[void*] set_holders          # Sets*
     int64_t set_bytes                  # of sets of lexer states and residuals (set_stacks.pyx)
 
