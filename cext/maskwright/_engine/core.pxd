@@ -98,7 +98,10 @@ cdef cppclass LexedPlan:
     vector[int64_t] serials
 
 cdef cppclass LexedPlans:
-    vector[LexedPlan*] all
+    vector[LexedPlan*] all         # NULL: it was asked for once
+    vector[LexedPlan*] old         # made anew meanwhile
+    int64_t made
+    int64_t used                   # again
     Interner ids
     vector[Renumbered] nodes       # by how many are left: GSS node -> with its stack cut
     Renumbered states              # parser state -> with its stacks cut

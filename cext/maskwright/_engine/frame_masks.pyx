@@ -12,12 +12,10 @@ from maskwright._engine.lexemes cimport LexMask, LexState, NO_TAG, Override, Res
 from maskwright._engine.lexeme_state cimport lex_keeps_text
 from maskwright._engine.lexeme_walks cimport lexmask_residual
 from maskwright._engine.lexeme_mask cimport lexmask_get
-from maskwright._engine.longest_match cimport lexer_of
 from maskwright._engine.program cimport (
     ANY_KEY, DottedItem, LOCAL_PLAIN, LOCAL_RECORD, LOCAL_REPEATED, NO_KEY, NO_STATE, ParserState, RECORD_OPEN
 )
 from maskwright._engine.stacks cimport state_behind
-from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.core cimport FrameMask, Thread, thread_at
 from maskwright._engine.alive cimport local_is_lexed, node_is_sure, threads_step
 from maskwright._engine.states cimport (

@@ -127,6 +127,7 @@ cdef Core* core_new(Index* index) except NULL:
     core.handles = NULL
     core.generation.room = core.generation.live = 0
     core.generation.look_above.store(NO_LIMIT, memory_order_relaxed)
+    core.plans.made = core.plans.used = 0
     core.generation.overgrown.store(False, memory_order_relaxed)
     return core
 

@@ -8,7 +8,7 @@ from libcpp cimport bool as cbool
 from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
-from maskwright._engine.sizes cimport bits_has, MAP_ENTRY
+from maskwright._engine.sizes cimport bits_has
 from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.vocabulary cimport Bits
@@ -41,6 +41,7 @@ from maskwright._engine.frame_masks cimport mask_join_thread
 
 cdef enum:
     CUT_NODES = 2
+    PLAN_ENTRY = 80                # bytes that a plan takes, made or not
     LEAST_PARTS = 4                # of a mask: below that, a plan takes longer than it saves
     STEP_PIECE = 1 << 30
     STEP_SHARE = 1 << 29
@@ -147,24 +148,27 @@ cdef int32_t lexed_group_sure(Core* core, const TokenGroup* group, int32_t parse
 
 
 cdef int64_t plan_size(const LexedPlan* plan) noexcept nogil:
-    cdef int64_t size = sizeof(LexedPlan) + sizeof(PlanKey) + MAP_ENTRY + 4 * plan.mask.added.size()
+    cdef int64_t size = sizeof(LexedPlan) + 4 * plan.mask.added.size()
     cdef size_t i
     for i in range(plan.rests.size()):
         size += sizeof(LexedRest) + 12 * plan.rests[i].steps.size() + 4 * plan.rests[i].holes.size()
     return size
 
 
-cdef void plan_free(Core* core, LexedPlan* plan) noexcept nogil:
-    bits_release(core.index, plan.mask.bits)
-    del plan
+cdef void plans_free(Core* core, vector[LexedPlan*]& plans) noexcept nogil:
+    cdef LexedPlan* plan
+    for plan in plans:
+        if plan != NULL:
+            core.index.cache.bytes.subtract(plan_size(plan))
+            bits_release(core.index, plan.mask.bits)
+            del plan
+    plans.clear()
 
 
 cdef void plans_forget(Core* core) noexcept nogil:
-    cdef size_t i
-    for i in range(core.plans.all.size()):
-        core.index.cache.bytes.subtract(plan_size(core.plans.all[i]))
-        plan_free(core, core.plans.all[i])
-    core.plans.all.clear()
+    core.index.cache.bytes.subtract(<int64_t>core.plans.all.size() * PLAN_ENTRY)
+    plans_free(core, core.plans.all)
+    plans_free(core, core.plans.old)
     core.plans.ids.clear()
 
 
@@ -174,7 +178,8 @@ cdef LexedPlan* plan_make(Core* core, const vector[Thread]& threads, LexMask* ow
     plan.mask.bits = NULL
     lexed_apply(core, threads, &plan.mask, own, cut, NULL, plan)
     if core.index.deadline.passed:
-        plan_free(core, plan)
+        bits_release(core.index, plan.mask.bits)
+        del plan
         return NULL
     if plan.mask.added.size() > core.index.words:
         mask_flatten(core, &plan.mask)
@@ -204,8 +209,9 @@ cdef LexMask* rest_part(Core* core, LexMask* own, const LexedRest* rest, int32_t
     return part
 
 
-cdef void plan_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser) noexcept nogil:
-    # `lexed_apply` by the plan of the mask for the top of the stack.
+cdef cbool plan_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser) noexcept nogil:
+    # `lexed_apply` by the plan of the mask for the top of the stack.  False: it is the first time that this is asked.  Then a plan is only
+    # made if those made so far were used again: in short texts, many tops come once.
     cdef PlanKey key
     cdef LexedPlan* plan = NULL
     cdef LexedRest* rest
@@ -216,28 +222,33 @@ cdef void plan_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexM
     key.parser = state_cut(core, parser)
     key.padding = 0
     id = core.plans.ids.find(&key, sizeof(key))
-    if id >= 0:
-        plan = core.plans.all[id]
-    else:
-        plan = plan_make(core, threads, own, key.parser)
-        if plan == NULL:
-            return
+    if id < 0:
         core.plans.ids.insert(&key, sizeof(key), <int32_t>core.plans.all.size())
-        core.plans.all.push_back(plan)
+        core.plans.all.push_back(NULL)
+        core.index.cache.bytes.add(PLAN_ENTRY)
+        if core.plans.used <= core.plans.made:
+            return False
         id = <int32_t>core.plans.all.size() - 1
+    plan = core.plans.all[id]
+    if plan != NULL:
+        core.plans.used += 1
+    else:
+        plan = core.plans.all[id] = plan_make(core, threads, own, key.parser)
+        if plan == NULL:
+            return True
+        core.plans.made += 1
     while i < plan.rests.size():
         rest = &plan.rests[i]
         at = parser
         part = rest_part(core, own, rest, &at)
         if core.index.deadline.passed:
-            return
+            return True
         if part == NULL:
-            plan = plan_make(core, threads, own, key.parser)
+            # Somebody may be at the one that is there.
+            core.plans.old.push_back(plan)
+            plan = core.plans.all[id] = plan_make(core, threads, own, key.parser)
             if plan == NULL:
-                return
-            # Somebody may be at the other one.
-            core.plans.all.push_back(core.plans.all[id])
-            core.plans.all[id] = plan
+                return True
             i = 0
             continue
         if rest.group >= 0:
@@ -248,6 +259,7 @@ cdef void plan_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexM
         i += 1
     mask_join_bits(core, mask, plan.mask.bits)
     mask.added.insert(mask.added.end(), plan.mask.added.begin(), plan.mask.added.end())
+    return True
 
 
 # --- masks ----------------------------------------------------------------------------------
@@ -264,8 +276,8 @@ cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, Lex
     # Add what is said about the tokens of a trie, in one parser state, but for some (NULL: none).  `plan`: the one that is made.
     cdef vector[int32_t] kept
     cdef int32_t token
-    if plan == NULL and (holes == NULL or holes.empty()) and plan_pays(core, own, parser):
-        plan_apply(core, threads, mask, own, parser)
+    if plan == NULL and (holes == NULL or holes.empty()) and plan_pays(core, own, parser) and (
+            plan_apply(core, threads, mask, own, parser)):
         return
     if holes == NULL or holes.empty() or own.bits == NULL:
         mask_join_bits(core, mask, own.bits)
