@@ -47,7 +47,7 @@ cdef cppclass MatcherState:
     Edges[int32_t] edges           # the state behind a token, or NO_STATE
 
 cdef cppclass OpenGroup:
-    # Tokens that are allowed if any of some threads can be completed, which takes a search (masks.pyx).
+    # Tokens that are allowed if any of some threads can be completed, which takes a search (lexed_masks.pyx).
     vector[Thread] threads
     vector[int32_t] tokens
 
@@ -76,7 +76,7 @@ cdef cppclass CoreFacts:
     Interner endless               # whether every text can be made longer without end, by DFA state (distinct.pyx)
 
 cdef cppclass FrameMasks:
-    # Masks of frames, by dotted item (masks.pyx).
+    # Masks of frames, by dotted item (frame_masks.pyx).
     vector[FrameMask*] all
     Interner ids
     unordered_map[int32_t, int32_t] states     # the parser state of a frame
