@@ -36,13 +36,14 @@ from maskwright._engine.frame_masks cimport mask_join_thread
 # The result is a *plan*: the tokens that are allowed, and the *rests*, where a rule returns to the bottom before a token's end, or
 # a search may be needed.  Over a stack with the same top these tokens are the same, and only the rests are looked at again.
 #
-#     f(g(a|          cut: the rules of `a`, of g's arguments, and where g(...) returns to
-#     tokens  a, +, ==, ), )*     are in the plan;   ))  and  );  are rests: what comes behind the second ) depends on what is below
+#     f(g(h(i(a|      left: what i(...) and h(...) return to; what is around g(...) is cut off
+#     tokens  a  +  )  )))        are in the plan
+#     tokens  ))))  )));          are rests: what comes behind the third ) depends on what was cut off
 
 cdef enum:
     CUT_NODES = 2
     PLAN_ENTRY = 80                # bytes that a plan takes, made or not
-    LEAST_PARTS = 4                # of a mask: below that, a plan takes longer than it saves
+    LEAST_PARTS = 4                # of a mask: with fewer, it is applied without a plan
     STEP_PIECE = 1 << 30
     STEP_SHARE = 1 << 29
     STEP_NUMBER = STEP_SHARE - 1

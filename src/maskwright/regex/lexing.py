@@ -13,7 +13,7 @@ from typing import NamedTuple
 from maskwright.errors import GrammarError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex.assertions import neighbours, resolve
-from maskwright.regex.parser import Dialect, Group, Item, Parser, check_size
+from maskwright.regex.parser import Dialect, Group, Item, Parser
 from maskwright.regex.syntax import ASSERTIONS, Look, TextEnd, TextStart, WordBoundary
 from maskwright.regular.dfa import (
     beginnings,
@@ -58,7 +58,6 @@ def lexer_matches(
     their match, need certain text behind it, or go on greedily behind a lazy quantifier in a part that
     cannot be empty; ``LimitError``.
     """
-    check_size(pattern, limits)
     parser = Parser(pattern, dialect, limits, flags, ordered=True)
     tree = parser.parse()
     assertions = _assertions(tree)

@@ -168,7 +168,7 @@ class Parser(EscapeReader):
         """The tree, with ``Assertion`` leaves.
 
         Raises ``GrammarError`` for what is malformed or not regular, and ``LimitError`` for
-        groups nested deeper than ``limits.max_depth``.
+        groups nested deeper than ``limits.max_depth``, and for patterns too long for ``limits.max_regex_states``.
         """
         pattern = self.pattern
         groups = [Group(0, self._leading_flags() if self.python else self.outer_flags, self.agreed)]
@@ -177,11 +177,13 @@ class Parser(EscapeReader):
         self.flags = groups[0].flags
         atoms: int = 0
         most: int = self.limits.max_regex_states
+        if len(pattern) > _CHARACTERS * most:
+            # What goes through all of it at once should not take long.
+            raise self._too_long(len(pattern) // _CHARACTERS)
         while self.at < len(pattern):
             check_time()
             if atoms > most:
-                subject = f"a pattern of {len(pattern)} characters"
-                raise LimitError("max_regex_states", atoms, most, subject=subject)
+                raise self._too_long(atoms)
             c = pattern[self.at]
             group: Group = groups[-1]
             self.flags = group.flags
@@ -230,6 +232,10 @@ class Parser(EscapeReader):
         if len(groups) > 1:
             raise self.error("this group is not closed: add ')'", groups[-1].opened_at)
         return self.root.body()
+
+    def _too_long(self, states: Int) -> LimitError:
+        subject = f"a pattern of {len(self.pattern)} characters"
+        return LimitError("max_regex_states", states, self.limits.max_regex_states, subject=subject)
 
     def release(self) -> None:
         """Let go of what was read."""
@@ -500,19 +506,10 @@ _REFUSED_GROUPS = {
 }
 
 
-def check_size(pattern: str, limits: Limits) -> None:
-    """Raises ``LimitError`` (max_regex_states): what goes through all of a pattern at once should not take long."""
-    if len(pattern) > _CHARACTERS * limits.max_regex_states:
-        states = len(pattern) // _CHARACTERS
-        subject = f"a pattern of {len(pattern)} characters"
-        raise LimitError("max_regex_states", states, limits.max_regex_states, subject=subject)
-
-
 def parse(pattern: Text, dialect: Dialect, limits: Limits, flags: str = "", agreed: int = 0) -> Regular:
     """The tree of a pattern, with ``Assertion`` leaves; see ``Parser.parse`` and ``EscapeReader.agreed``."""
     if dialect not in ("ecma", "python"):
         raise GrammarError(f"unknown dialect {dialect!r}: use 'ecma' or 'python'")
-    check_size(pattern, limits)
     parser = Parser(pattern, dialect, limits, flags, agreed=agreed)
     try:
         return parser.parse()
