@@ -21,6 +21,7 @@ import string
 import time
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,16 @@ def _python(rng: random.Random) -> str:
     return f"def {name}({_name(rng)}, {_name(rng)}=1):\n    return {_name(rng)}({rng.randrange(1000)}) + '{_name(rng)}'\n"
 
 
+# The twenty-first character from the end decides: an automaton of two million states, and each text reaches others of them.
+DECIDED = "[ab]*a[ab]{20}"
+
+
+def _decided(rng: random.Random) -> str:
+    return "".join(rng.choices("ab", k=rng.randrange(40))) + "a" + "".join(rng.choices("ab", k=20))
+
+
+IDS = [f"{random.Random(i).getrandbits(80):x}" for i in range(45_000)]
+
 KINDS: dict[str, tuple[Any, Callable[[random.Random], Iterator[str]]]] = {
     "free JSON": (mw.JsonSchema({"type": "array"}), _listed(_value)),
     "undeclared keys": (
@@ -163,6 +174,24 @@ KINDS: dict[str, tuple[Any, Callable[[random.Random], Iterator[str]]]] = {
     "SQL": (
         shipped_grammar("sql"),
         _lines(lambda rng: f", {_name(rng)}.{_name(rng)} + {rng.randrange(100)}", "select a"),
+    ),
+    "many states": (
+        mw.JsonSchema({"type": "array", "items": {"type": "string", "pattern": f"^{DECIDED}$"}}),
+        _listed(_decided),
+    ),
+    "many states, names": (
+        mw.JsonSchema(
+            {"type": "object", "patternProperties": {f"^{DECIDED}$": True}, "additionalProperties": False}
+        ),
+        lambda rng: ((", " if i else "{") + f'"{_decided(rng)}": {i}' for i in count()),
+    ),
+    "many states, Lark": (
+        mw.Lark(f'start: (A ";")+\nA: /"{DECIDED}"/\n'),
+        _lines(lambda rng: f'"{_decided(rng)}";'),
+    ),
+    "many ids": (
+        mw.JsonSchema({"type": "array", "items": {"enum": IDS}}),
+        _listed(lambda rng: rng.choice(IDS)),
     ),
 }
 

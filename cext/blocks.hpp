@@ -107,7 +107,8 @@ public:
     }
 
 private:
-    static constexpr size_t kSmall = 8, kMiddle = 64, kLarge = 512;
+    // What is large comes in pairs.
+    static constexpr size_t kSmall = sizeof(T) > 128 ? 2 : 8, kMiddle = 64, kLarge = 512;
     static constexpr size_t kFew = 128, kMany = 2048;
     static constexpr size_t kSmalls = kFew / kSmall, kMiddles = kSmalls + (kMany - kFew) / kMiddle;
 

@@ -1,6 +1,7 @@
 // A thread that frees what nobody uses any more, so that no request waits for it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -54,10 +55,13 @@ public:
 
     // To be called between the parts of a long `free`.  In the thread, which shares a core with whoever brings things,
     // it lets others go on every now and then: they must not wait for all of it.  Unless somebody does, or much is left.
+    // It sleeps: to yield is not to wait, and the scheduler gives equal shares, in pieces of some milliseconds.  What takes
+    // long gets longer turns, else more would come than goes.
     static void breathe() {
         if (!turn_.limited || ++turn_.parts % kParts || instance().hurried() || Clock::now() < turn_.end) return;
-        std::this_thread::yield();
-        turn_.end = Clock::now() + kTurn;
+        std::this_thread::sleep_for(kRest);
+        const auto now = Clock::now();
+        turn_.end = now + std::clamp<Clock::duration>((now - turn_.began) / kTurns, kShortTurn, kLongTurn);
     }
 
     // Everything of an owner is freed when this returns.
@@ -91,11 +95,14 @@ private:
     static constexpr int64_t kMany = 16;  // of these: no more yielding
 
     using Clock = std::chrono::steady_clock;
-    static constexpr std::chrono::microseconds kTurn{50};
+    static constexpr std::chrono::microseconds kRest{1};  // at least; in fact what a timer takes
+    static constexpr std::chrono::microseconds kShortTurn{50}, kLongTurn{1000};
+    static constexpr int kTurns = 64;  // about, in the time since it began
     static constexpr unsigned kParts = 32;  // between two looks at the clock
     struct Turn {
         bool limited;
         unsigned parts;
+        Clock::time_point began;
         Clock::time_point end;
     };
     static inline thread_local Turn turn_{};
@@ -146,7 +153,9 @@ private:
             }
             std::lock_guard<std::mutex> one_at_a_time(work_);
             Dead dead;
-            if (pop(nullptr, dead)) dead.free(dead.thing);
+            if (!pop(nullptr, dead)) continue;
+            turn_.began = Clock::now();
+            dead.free(dead.thing);
         }
     }
 

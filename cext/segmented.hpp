@@ -69,18 +69,27 @@ private:
 template <class T>
 class Arena {
 public:
-    const T *add(const T *items, size_t count) {
+    T *add(const T *items, size_t count) {
         if (count == 0) return nullptr;
-        if (room_ - used_ < count) {
-            room_ = std::max(count, std::min(kMost, std::max<size_t>(2 * room_, kFirst)));
-            parts_.emplace_back(new T[room_]);
-            bytes_ += room_ * sizeof(T);
-            used_ = 0;
-        }
-        T *to = parts_.back().get() + used_;
+        T *to = take(count);
         std::memcpy(to, items, count * sizeof(T));
-        used_ += count;
         return to;
+    }
+
+    // So many items that are 0.
+    T *zeros(size_t count) {
+        if (count == 0) return nullptr;
+        T *to = take(count);
+        std::memset(static_cast<void *>(to), 0, count * sizeof(T));
+        return to;
+    }
+
+    // Free the last part, when no more will be added; false: there was none.
+    bool drop() {
+        if (parts_.empty()) return false;
+        parts_.pop_back();
+        used_ = room_ = 0;
+        return true;
     }
 
     // What it takes on the heap.
@@ -88,6 +97,18 @@ public:
 
 private:
     static constexpr size_t kFirst = 64, kMost = size_t{1} << 15;
+
+    T *take(size_t count) {
+        if (room_ - used_ < count) {
+            room_ = std::max(count, std::min(kMost, std::max<size_t>(2 * room_, kFirst)));
+            parts_.emplace_back(new T[room_]);
+            bytes_ += room_ * sizeof(T);
+            used_ = 0;
+        }
+        T *to = parts_.back().get() + used_;
+        used_ += count;
+        return to;
+    }
 
     std::vector<std::unique_ptr<T[]>> parts_;
     size_t used_ = 0, room_ = 0, bytes_ = 0;  // of the last part, and of all

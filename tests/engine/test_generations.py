@@ -234,16 +234,28 @@ def test_a_text_that_fills_a_generation_stops_no_other_one() -> None:
 
 @pytest.mark.slow
 @pytest.mark.sanitized
-@pytest.mark.parametrize("pattern", ["[ab]*a[ab]{14}", "([ab]{0,9}a){1,40}b[ab]{7}é?"])
-@pytest.mark.parametrize("quoted", [False, True])
-def test_a_lexeme_is_used_for_ever(pattern: str, quoted: bool) -> None:
+@pytest.mark.parametrize(
+    ("form", "pattern", "limit"),
+    [
+        ("plain", "[ab]*a[ab]{14}", 2_000),
+        ("plain", "([ab]{0,9}a){1,40}b[ab]{7}é?", 2_000),
+        ("string", "[ab]*a[ab]{14}", 2_000),
+        ("string", "([ab]{0,9}a){1,40}b[ab]{7}é?", 2_000),
+        ("name", "[ab]*a[ab]{14}", 4_000),
+        ("terminal", "[ab]*a[ab]{14}é?", 10_000),
+    ],
+)
+def test_a_lexeme_is_used_for_ever(form: str, pattern: str, limit: int) -> None:
     """Texts reach every set of states in time; what one of them needs is little."""
-    source = (
-        mw.JsonSchema({"type": "array", "items": {"pattern": f"^{pattern}$"}})
-        if quoted
-        else mw.Regex(pattern)
-    )
-    few = mw.compile(source, _vocabulary(UNBOUNDED), limits=mw.Limits(max_lexer_states=2000))
+    named = {"patternProperties": {f"^{pattern}$": {"type": "boolean"}}, "additionalProperties": False}
+    source = {
+        "plain": mw.Regex(pattern),
+        "string": mw.JsonSchema({"type": "array", "items": {"pattern": f"^{pattern}$"}}),
+        "name": mw.JsonSchema({"type": "object", "minProperties": 3, **named}),
+        # A text of the first may go on as one of the second: it is looked ahead.
+        "terminal": mw.Lark(f"start: (A B)+\nA: /{pattern}/\nB: /[ab]?c/\n"),
+    }[form]
+    few = mw.compile(source, _vocabulary(UNBOUNDED), limits=mw.Limits(max_lexer_states=limit))
     free = mw.compile(source, _vocabulary(UNBOUNDED))
     rng = random.Random(7)
     for _ in range(12):

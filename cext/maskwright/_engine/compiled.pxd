@@ -44,6 +44,7 @@ cdef class CompiledCore:
     cdef Core* linked(self) except NULL
     cdef int open(self, Core* core, const Core* before) except -1
     cdef int freshen(self, int64_t most_states, int64_t most_bytes) except -1
+    cdef AutomatonHandle freshened(self, AutomatonHandle handle, dict fresh, int64_t most_states, int64_t most_bytes)
     cdef int renew(self) except -1
     cdef int find_tokens(self, Program* program) except -1
 

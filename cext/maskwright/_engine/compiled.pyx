@@ -171,6 +171,7 @@ cdef void link_tables(Program* program, vector[Guard]* guards, Tables tables, co
     cdef RepeatedDef rep
     cdef size_t i, j
     for handle in tables.handles:
+        program.given.push_back(handle.automaton)
         program.automata.push_back(handle.automaton)
     program.plain_terms.append(tables.plain_terms)
     program.plain_calls.append(tables.plain_calls)
@@ -278,7 +279,7 @@ cdef class CompiledCore:
         core.program.start_rule = first.start_rule
         if first.lexer is not None:
             core.program.lexer = first.lexer.automaton
-        handles = [handle for each in self.tables for handle in each.handles]
+        handles = [handle for each in self.tables for handle in (each.lexer, *each.handles)]
         Py_INCREF(handles)
         core.handles = <void*>handles
         core.scratch.stack.resize(self.engine.longest + 1)
@@ -297,22 +298,31 @@ cdef class CompiledCore:
     cdef int freshen(self, int64_t most_states, int64_t most_bytes) except -1:
         # Give the tables new automata for those lexemes of which texts have reached too many states; cores keep what they have.
         cdef Tables each
-        cdef AutomatonHandle handle
+        cdef dict fresh = {}
+        for each in self.tables:
+            if each.lexer is not None:
+                each.lexer = self.freshened(each.lexer, fresh, most_states, most_bytes)
+            for i, handle in enumerate(each.handles):
+                each.handles[i] = self.freshened(handle, fresh, most_states, most_bytes)
+        return 0
+
+    cdef AutomatonHandle freshened(self, AutomatonHandle handle, dict fresh, int64_t most_states, int64_t most_bytes):
+        # A lexeme as the tables should have it; `fresh`: those that were looked at, by identity.
+        cdef AutomatonHandle base = handle.base, found = fresh.get(id(handle))
         cdef Index* index = self.owner.index
         cdef cbool swollen
-        fresh = {}
-        for each in self.tables:
-            for i, handle in enumerate(each.handles):
-                if id(handle) in fresh:
-                    each.handles[i] = fresh[id(handle)]
-                    continue
-                with nogil:
-                    index.lock.lock_shared()
-                    swollen = lexeme_is_swollen(handle.automaton, most_states, most_bytes)
-                    index.lock.unlock_shared()
-                if swollen:
-                    each.handles[i] = fresh[id(handle)] = self.engine.fresh_automaton(handle)
-        return 0
+        if found is None:
+            with nogil:
+                index.lock.lock_shared()
+                swollen = lexeme_is_swollen(handle.automaton, most_states, most_bytes)
+                index.lock.unlock_shared()
+            found = handle
+            if swollen:
+                if base is not None:
+                    base = self.freshened(base, fresh, most_states, most_bytes)
+                found = self.engine.fresh_automaton(handle, base)
+            fresh[id(handle)] = found
+        return found
 
     cdef int renew(self) except -1:
         # Begin another generation.

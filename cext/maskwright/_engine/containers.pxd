@@ -35,6 +35,10 @@ cdef extern from "segmented.hpp" namespace "maskwright" nogil:
         T& operator[](size_t)
         void push_back(const T&)
         size_t bytes()
+    cdef cppclass Arena[T]:
+        T* add(const T*, size_t)
+        T* zeros(size_t)
+        bint drop()
     cdef cppclass Renumbered:
         int32_t find(int32_t)              # -3: not there
         void insert(int32_t, int32_t)
@@ -60,6 +64,8 @@ cdef extern from "textsets.hpp" namespace "maskwright" nogil:
 
 cdef extern from "rows.hpp" namespace "maskwright" nogil:
     cdef cppclass Span[T]:
+        Span()
+        Span(T*, T*)
         size_t size()
         bint empty()
         T* begin()

@@ -37,6 +37,6 @@ cdef class Engine:
     cdef AutomatonHandle new_automaton(self, int32_t kind)
     cdef int remember(self, key, AutomatonHandle handle) except -1
     cdef int64_t forget_oldest(self) except -1
-    cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle)
+    cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle, AutomatonHandle base)
 
 cdef int64_t handle_bytes(AutomatonHandle handle, bint states) except -1

@@ -17,21 +17,22 @@ from maskwright.errors import LimitError, VocabularyError
 
 from maskwright._engine.sizes cimport bits_set
 from maskwright._engine.containers cimport by_owner, seconds_now
-from maskwright._engine.limits cimport Deadline, deadline_begin, deadline_end, deferred_free_finish
+from maskwright._engine.limits cimport Deadline, deadline_begin, deadline_end, deferred_free_finish, deferred_free_take
 from maskwright._engine.trie cimport Trie, trie_child, TrieNode
 from maskwright._engine.vocabulary cimport CodeRange, Index, Opening, opening_marks
 from maskwright._engine.lexemes cimport (
     Automaton, LazyDfa, DfaEdge, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS, LexState, MaskTable, NfaEpsilon, NO_TAG
 )
-from maskwright._engine.lazy_dfa cimport dfa_classify, dfa_copy, dfa_new
+from maskwright._engine.lazy_dfa cimport dfa_classify, dfa_new
 from maskwright._engine.lexeme_texts cimport (
-    automaton_new, LEX_DEAD, lex_new_state, spelling_number, SPELLING_UTF8, text_begin, text_byte_classes
+    automaton_new, LEX_DEAD, lex_new_state, lex_size, spelling_number, SPELLING_UTF8, text_begin, text_byte_classes
 )
 from maskwright._engine.keyset cimport key_start
+from maskwright._engine.lexeme_sets cimport lexsets_free
 from maskwright._engine.lexeme_state cimport lex_goes_on, lex_next, lexeme_again, words_begin
 from maskwright._engine.lexeme_walks cimport masktable_clear
 from maskwright._engine.longest_match cimport Lexer, RefusalGuard, lexer_of
-from maskwright._engine.longest_match_samples cimport lexer_prepare
+from maskwright._engine.longest_match_samples cimport lexer_again, lexer_prepare
 from maskwright._engine.longest_match_walks cimport lex_free
 from maskwright._engine.core cimport Core
 from maskwright._engine.generations cimport core_bytes, core_settle, evict
@@ -44,6 +45,7 @@ cdef enum:
     RECENT_LOOKED_AT = 1024
     RECENT_ADDED = 1 << 24
     SEGMENTS_AT_ONCE = 1 << 12
+    FREED_AT_ONCE = 256            # states of an automaton; one with more waits for the thread of deferred frees
     STATE_BYTES = 24               # of what an automaton is made of: its state, its epsilon edge
     EPSILON_BYTES = 16
 
@@ -107,8 +109,12 @@ cdef class AutomatonHandle:
                 index.cache.automata[self.automaton.slot] = index.cache.automata.back()
                 (<Automaton*>index.cache.automata.back()).slot = self.automaton.slot
                 index.cache.automata.pop_back()
-            lex_free(self.automaton)
+            lexsets_free(self.automaton)
             index.lock.unlock()
+            if lex_size(self.automaton) < FREED_AT_ONCE:
+                lex_free(self.automaton)
+            else:
+                deferred_free_take(index, self.automaton, lex_free)
 
 
 cdef void list_automaton(Automaton* automaton) noexcept nogil:
@@ -364,30 +370,19 @@ cdef class Engine:
         self.remember(key, handle)
         return handle
 
-    cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle):
-        # The same lexeme without the states that texts have reached.
+    cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle, AutomatonHandle base):
+        # The same lexeme without the states that texts have reached; other keys are those of `base`.
         cdef AutomatonHandle fresh = self.new_automaton(handle.automaton.kind)
-        cdef Automaton* a = fresh.automaton
-        if handle.automaton.kind != KIND_TEXT:
-            fresh.made_of, fresh.base = handle.made_of, handle.base
-            with nogil:
-                self.owner.index.lock.lock()
-                list_automaton(a)
-                lexeme_again(a, handle.automaton)
-                self.owner.index.lock.unlock()
-            return fresh
-        fresh.counted = handle.counted
+        cdef Automaton* other_keys = NULL
+        fresh.made_of, fresh.counted, fresh.names, fresh.base = handle.made_of, handle.counted, handle.names, base
+        if base is not None:
+            other_keys = base.automaton
         with nogil:
             self.owner.index.lock.lock()
-            a.spelling = handle.automaton.spelling
-            a.kinds = handle.automaton.kinds
-            a.counted = handle.automaton.counted
-            a.byte_class = handle.automaton.byte_class
-            a.class_byte = handle.automaton.class_byte
-            a.class_mass = handle.automaton.class_mass
-            a.dfa = dfa_copy(handle.automaton.dfa)
-            list_automaton(a)
-            text_begin(a)
+            list_automaton(fresh.automaton)
+            lexeme_again(fresh.automaton, handle.automaton, other_keys)
+            if handle.automaton.lexer != NULL:
+                lexer_again(fresh.automaton, handle.automaton)
             self.owner.index.lock.unlock()
         return fresh
 
@@ -497,8 +492,6 @@ cdef class Engine:
             handle.base = base
         with nogil:
             self.owner.index.lock.lock()
-            if a.keyset.base != NULL:
-                a.keyset.base.keyset.is_base = True
             list_automaton(a)
             a.start = key_start(a, 0, <int32_t>0x7FFFFFFF, a.keyset.base != NULL, NULL, 0, False)
             self.owner.index.lock.unlock()

@@ -17,7 +17,6 @@ from maskwright._engine.sizes cimport ALLOCATION, EDGES_ENTRY, MAP_ENTRY
 from maskwright._engine.limits cimport deadline_begin, deadline_end, NO_LIMIT, deferred_free_finish
 from maskwright._engine.vocabulary cimport Bits, opening_marks
 from maskwright._engine.char_index cimport bits_add, bits_hold, bits_new, EVICT_ROOM, index_forget_slices
-from maskwright._engine.lexemes cimport KIND_KEYSET, KIND_TEXT, KIND_WORDS
 from maskwright._engine.lexeme_texts cimport lex_size
 from maskwright._engine.lexeme_mask cimport evict_lexstate, masktable_evict
 from maskwright._engine.longest_match cimport lexer_of
@@ -69,18 +68,24 @@ cdef inline void core_weigh(Core* core) noexcept nogil:
 
 
 cdef cbool lexeme_is_swollen(const Automaton* automaton, int64_t most_states, int64_t most_bytes) noexcept nogil:
-    # Whether so many states were reached that a new generation should have an automaton of its own for it.
-    if automaton.kind == KIND_WORDS or automaton.kind == KIND_KEYSET:
-        return lex_size(automaton) > most_states // 2
-    return (automaton.kind == KIND_TEXT and automaton.lexer == NULL and not automaton.keyset.is_base
-            and (lex_size(automaton) > most_states // 2 or automaton.dfa.held.load(memory_order_relaxed) > most_bytes // 2))
+    # Whether so many states were reached, in it or in the one for other keys, that a new generation should have an automaton of its own.
+    if automaton.keyset.base != NULL and lexeme_is_swollen(automaton.keyset.base, most_states, most_bytes):
+        return True
+    return (lex_size(automaton) > most_states // 2
+            or automaton.dfa != NULL and automaton.dfa.held.load(memory_order_relaxed) > most_bytes // 2)
 
 
 cdef void core_look_at_lexemes(Core* core) noexcept nogil:
     cdef size_t i
-    for i in range(core.program.automata.size() if core.generation.room > 0 else 0):
-        if lexeme_is_swollen(core.program.automata[i], core.limits.max_lexer_states, core.limits.max_bytes):
-            core.generation.overgrown.store(True, memory_order_relaxed)
+    cdef cbool swollen = False
+    if core.generation.room <= 0:
+        return
+    if core.program.lexer != NULL:
+        swollen = lexeme_is_swollen(core.program.lexer, core.limits.max_lexer_states, core.limits.max_bytes)
+    for i in range(core.program.automata.size()):
+        swollen = swollen or lexeme_is_swollen(core.program.automata[i], core.limits.max_lexer_states, core.limits.max_bytes)
+    if swollen:
+        core.generation.overgrown.store(True, memory_order_relaxed)
 
 
 cdef void core_meet_others(Core* core) noexcept nogil:

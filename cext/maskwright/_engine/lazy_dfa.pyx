@@ -14,8 +14,9 @@ from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 
+from maskwright._engine.containers cimport Span
 from maskwright._engine.sizes cimport set_has
-from maskwright._engine.limits cimport deadline_worked
+from maskwright._engine.limits cimport deadline_worked, deferred_free_breathe
 from maskwright._engine.vocabulary cimport LAST_CODE_POINT
 from maskwright._engine.lexemes cimport (
     DfaEdge, EPSILON_ENTER, EPSILON_PLAIN, NfaEpsilon, NO_TAG, SPAN_DEAD, SPAN_MIXED, SPAN_UNIFORM
@@ -57,9 +58,8 @@ cdef LazyDfa* dfa_copy(const LazyDfa* other) noexcept nogil:
 
 
 cdef void dfa_free(LazyDfa* dfa) noexcept nogil:
-    cdef size_t i
-    for i in range(dfa.states.size()):
-        del dfa.states[i]
+    while dfa.states.drop() or dfa.item_rows.drop() or dfa.next_rows.drop():
+        deferred_free_breathe()
     del dfa
 
 
@@ -288,6 +288,7 @@ cdef void dfa_drop(const LazyDfa* dfa, vector[uint64_t]& items, int32_t best) no
 cdef DfaState* dfa_intern(LazyDfa* dfa, vector[uint64_t]& items) noexcept nogil:
     cdef DfaState* state
     cdef int32_t tag, known
+    cdef uint64_t* row
     cdef size_t before
     dfa_close(dfa, items)
     deadline_worked(dfa.deadline, items.size())
@@ -301,15 +302,16 @@ cdef DfaState* dfa_intern(LazyDfa* dfa, vector[uint64_t]& items) noexcept nogil:
     known = dfa.interned.find(items.data(), items.size() * sizeof(uint64_t))
     if known >= 0:
         return dfa.states[known]
-    state = new DfaState()
-    state.id = <int32_t>dfa.states.size()
+    known = <int32_t>dfa.states.size()
+    state = dfa.states.add()
+    state.id = known
     state.tag = tag
     state.text = NULL
-    state.items = items
-    state.next.resize(<size_t>dfa.classes, NULL)
+    row = dfa.item_rows.add(items.data(), items.size())
+    state.items = Span[uint64_t](row, row + items.size())
+    state.next = dfa.next_rows.zeros(<size_t>dfa.classes)
     before = dfa.interned.bytes()
     dfa.interned.insert(items.data(), items.size() * sizeof(uint64_t), state.id)
-    dfa.states.push_back(state)
     dfa_grew(dfa, dfa.interned.bytes() - before + sizeof(DfaState) + (items.size() + dfa.classes) * sizeof(void*))
     return state
 

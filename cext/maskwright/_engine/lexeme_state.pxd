@@ -15,7 +15,7 @@ cdef LexState* lex_next_key(LexState* state, uint8_t byte) noexcept nogil
 cdef void lex_fill_first(LexState* state) noexcept nogil
 cdef cbool lex_goes_on(LexState* state) noexcept nogil
 cdef int32_t words_behind(const Automaton* words, int32_t first, int32_t last, int64_t depth, uint8_t byte) noexcept nogil
-cdef void lexeme_again(Automaton* fresh, const Automaton* other) noexcept nogil
+cdef void lexeme_again(Automaton* fresh, const Automaton* other, Automaton* base) noexcept nogil
 cdef void words_begin(Automaton* words) noexcept nogil
 cdef LexState* words_moved(Automaton* words, const LexState* state) noexcept nogil
 cdef void words_shortest(const LexState* start, int32_t tag, vector[uint8_t]& out, cbool* found) noexcept nogil

@@ -10,9 +10,10 @@ from libcpp.unordered_map cimport unordered_map
 
 from maskwright._engine.sizes cimport bits_set
 from maskwright._engine.lexemes cimport (
-    KEY_BODY, KEY_CLOSED, KEY_OTHER, KEY_STEPS, KeyPlace, KeyStep, KIND_WORDS, NO_TAG
+    KEY_BODY, KEY_CLOSED, KEY_OTHER, KEY_STEPS, KeyPlace, KeyStep, KIND_TEXT, KIND_WORDS, NO_TAG
 )
-from maskwright._engine.lexeme_texts cimport BACKSLASH, FORM_CLOSED, LEX_DEAD
+from maskwright._engine.lazy_dfa cimport dfa_copy
+from maskwright._engine.lexeme_texts cimport BACKSLASH, FORM_CLOSED, LEX_DEAD, text_begin
 from maskwright._engine.keyset cimport key_fill_first, key_intern, key_needs_escape, key_next, key_start
 
 
@@ -132,18 +133,27 @@ cdef void words_begin(Automaton* words) noexcept nogil:
         words.start = words_state(words, &place)
 
 
-cdef void lexeme_again(Automaton* fresh, const Automaton* other) noexcept nogil:
-    # Words or keys as others have them, without the states that texts have reached.
+cdef void lexeme_again(Automaton* fresh, const Automaton* other, Automaton* base) noexcept nogil:
+    # A lexeme as others have it, without the states that texts have reached; other keys are those of `base`.
     fresh.spelling = other.spelling
     fresh.kinds = other.kinds
     fresh.tags = other.tags
+    if fresh.kind == KIND_TEXT:
+        fresh.counted = other.counted
+        fresh.byte_class = other.byte_class
+        fresh.class_byte = other.class_byte
+        fresh.class_mass = other.class_mass
+        fresh.dfa = dfa_copy(other.dfa)
+        if other.lexer == NULL:
+            text_begin(fresh)
+        return
     fresh.texts = other.texts
     if fresh.kind == KIND_WORDS:
         words_begin(fresh)
         return
     fresh.keyset.names = other.keyset.names
     fresh.keyset.other_tag = other.keyset.other_tag
-    fresh.keyset.base = other.keyset.base
+    fresh.keyset.base = base
     fresh.keyset.unique = other.keyset.unique
     fresh.start = key_start(fresh, 0, <int32_t>0x7FFFFFFF, fresh.keyset.base != NULL, NULL, 0, False)
 

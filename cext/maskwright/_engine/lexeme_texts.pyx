@@ -115,6 +115,7 @@ cdef cbool text_escapes(Automaton* automaton, DfaState* dfa_state) noexcept nogi
 cdef LexState* text_state(Automaton* automaton, DfaState* dfa_state, int32_t form, int32_t left,
                           int32_t low) noexcept nogil:
     cdef int64_t key
+    cdef int32_t known
     cdef LexState* state
     if dfa_state == DFA_DEAD:
         return LEX_DEAD
@@ -123,20 +124,20 @@ cdef LexState* text_state(Automaton* automaton, DfaState* dfa_state, int32_t for
             return dfa_state.text
     else:
         key = (((<int64_t>dfa_state.id * 16 + form) * 8 + left) << 21) | low
-        found = automaton.partial.find(key)
-        if found != automaton.partial.end():
-            return dereference(found).second
+        known = automaton.partial.find(&key, sizeof(key))
+        if known >= 0:
+            return automaton.states[known]
     state = lex_new_state(automaton)
     state.dfa_state = dfa_state
     state.form = form
     state.left = left
     state.low = low
-    state.next.resize(automaton.class_byte.size(), NULL)
+    state.next = automaton.next_rows.zeros(automaton.class_byte.size())
     dfa_grew(automaton.dfa, sizeof(LexState) + automaton.class_byte.size() * sizeof(void*))
     if form == FORM_TEXT:
         dfa_state.text = state
     else:
-        automaton.partial[key] = state
+        automaton.partial.insert(&key, sizeof(key), state.id)
     if form == FORM_CLOSED or (form == FORM_TEXT and automaton.spelling == SPELLING_UTF8):
         state.tag = dfa_state.tag
     state.kills = dfa_state.tag != NO_TAG and form in (FORM_TEXT, FORM_UTF8_SETTLED)
@@ -401,7 +402,6 @@ cdef Automaton* automaton_new(Index* index, int32_t kind) noexcept nogil:
     automaton.kind = kind
     automaton.index = index
     automaton.keyset.base = NULL
-    automaton.keyset.is_base = False
     automaton.keyset.unique = False
     automaton.keyset.used = NULL
     automaton.keyset.held = NULL
@@ -413,9 +413,10 @@ cdef Automaton* automaton_new(Index* index, int32_t kind) noexcept nogil:
 
 
 cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
-    cdef LexState* state = new LexState()
+    cdef int32_t id = <int32_t>automaton.states.size()
+    cdef LexState* state = automaton.states.add()
     state.automaton = automaton
-    state.id = <int32_t>automaton.states.size()
+    state.id = id
     state.tag = NO_TAG
     state.dfa_state = NULL
     state.base = NULL
@@ -427,7 +428,6 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.hopeless = 0
     state.kills = False
     state.mask = NULL
-    automaton.states.push_back(state)
     if automaton.keyset.held != NULL:
         automaton.keyset.held[0] += KEYSET_STATE
     automaton_grew(automaton)

@@ -7,7 +7,7 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport Interner, Csr, ScratchIds, AtomicCounter, TextSets
+from maskwright._engine.containers cimport Arena, AtomicCounter, BlockPool, Csr, Interner, ScratchIds, SmallVector, Span, TextSets
 from maskwright._engine.limits cimport Deadline
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.vocabulary cimport Bits, Index, Residual
@@ -40,6 +40,9 @@ cdef enum:
     NO_LOOP = -1
     TWO_LOOPS = -2
 
+ctypedef DfaState* DfaStatePointer
+ctypedef LexState* LexStatePointer
+
 cdef struct DfaEdge:
     int32_t set
     int32_t target
@@ -52,8 +55,8 @@ cdef struct NfaEpsilon:
 cdef cppclass DfaState:
     int32_t id
     int32_t tag                    # what is accepted here, or NO_TAG
-    vector[uint64_t] items         # NFA state << 32 | count
-    vector[DfaState*] next        # by class; NULL = not computed
+    Span[uint64_t] items     # NFA state << 32 | count
+    DfaState** next                # by class; NULL = not computed
     LexState* text                 # the lexer state between two characters, or NULL
 
 cdef cppclass LazyDfa:
@@ -71,7 +74,9 @@ cdef cppclass LazyDfa:
     vector[char] early             # by tag: once it is accepted, nothing else matters; empty: none
     vector[vector[uint64_t]] sustained     # by NFA state: see dfa_sustained; empty: not computed
     vector[int32_t] loops          # by NFA state: the loop that it is in (dfa_loops); empty: not computed
-    vector[DfaState*] states
+    BlockPool[DfaState] states
+    Arena[uint64_t] item_rows
+    Arena[DfaStatePointer] next_rows
     Interner interned
     atomic[int64_t] held           # bytes of the states, and of lexer states made of them; written under the lock, read without it, too
     Deadline* deadline             # of the operation that makes them
@@ -124,11 +129,11 @@ cdef cppclass LexState:
     int32_t form                   # FORM_*
     int32_t left
     int32_t low
-    vector[LexState*] next         # by byte class; NULL = not computed
+    LexState** next                # by byte class; NULL = not computed
     # keyset
     KeyPosition key
     LexState* base                 # state of the automaton for other keys, or NULL
-    vector[KeyStep] steps          # some that lead on
+    SmallVector[KeyStep] steps     # some that lead on
     char alive                     # with other keys that are used: 0 not known, 1 it can be completed, 2 not
     char leaves                    # of a lexer (lexer_leaves): 0 not known, 1 yes, 2 no
     char closes                    # the same (lexer_closes)
@@ -171,7 +176,6 @@ cdef cppclass Keyset:
     vector[vector[char]] filters   # by tag; the first one is not used
     Interner filter_ids
     Automaton* base                # for other keys, or NULL
-    cbool is_base                  # of another one
     cbool unique                   # other keys must not repeat; then programs have copies (keyset_of), in which
     TextSets* used                 # sets of keys are those of the program; else NULL
     int32_t place                  # of a copy, by program
@@ -190,7 +194,8 @@ cdef cppclass Automaton:
     int32_t uid                    # distinct within an engine
     size_t slot                    # in `Cache.automata`
     Index* index
-    vector[LexState*] states
+    BlockPool[LexState] states
+    Arena[LexStatePointer] next_rows
     LexState* start
     int32_t spelling               # SPELLING_*; of a keyset, that of its names and of its base
     int32_t kinds                  # how many tags it has; of a keyset, its base
@@ -199,7 +204,7 @@ cdef cppclass Automaton:
     LazyDfa* dfa
     vector[uint8_t] byte_class
     vector[uint8_t] class_byte     # one byte of each class
-    unordered_map[int64_t, LexState*] partial
+    Interner partial               # states inside a character, by number (text_state)
     MaskTable* counted             # masks of states that differ in their counts only, or NULL
     void* lexer                    # all terminals of a grammar that has a lexer (Lexer*, longest_match.pyx); else NULL
     vector[int32_t] class_mass     # by class of code points; empty: not counted

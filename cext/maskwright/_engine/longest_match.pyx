@@ -103,7 +103,7 @@ cdef LexState* lookahead_join(LexState* lookahead, LexState* ended) noexcept nog
         return lookahead
     if lookahead == NULL or lookahead == ended:
         return ended
-    items = lookahead.dfa_state.items
+    items.assign(lookahead.dfa_state.items.begin(), lookahead.dfa_state.items.end())
     items.insert(items.end(), ended.dfa_state.items.begin(), ended.dfa_state.items.end())
     return text_state(ended.automaton, dfa_intern(ended.automaton.dfa, items), FORM_TEXT, 0, 0)
 

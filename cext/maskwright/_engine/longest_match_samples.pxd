@@ -9,4 +9,5 @@ from maskwright._engine.lexemes cimport Automaton, LexState, NO_TAG
 from maskwright._engine.lexeme_state cimport lex_next
 from maskwright._engine.longest_match cimport Lexer
 
+cdef void lexer_again(Automaton* fresh, const Automaton* other) noexcept nogil
 cdef void lexer_prepare(Automaton* automaton) noexcept nogil

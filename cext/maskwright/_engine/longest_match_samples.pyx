@@ -7,7 +7,7 @@
 # behind line ends, say; maskwright.ir.adjacency) do not count.
 
 from maskwright._engine.limits cimport deadline_look, deadline_passed
-from maskwright._engine.lexemes cimport LazyDfa
+from maskwright._engine.lexemes cimport Automaton, LazyDfa
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.shortest_match cimport NEAR_STATES, nearest_match
 from maskwright._engine.longest_match cimport (
@@ -386,3 +386,32 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
     lexer_find_next(lexer, contexts)
     lexer_check(automaton, contexts)
     lexer.samples.safe = lexer.samples.clashes.empty() and (lexer.newline < 0 or columns_stay_open(automaton, before))
+
+
+cdef void lexer_again(Automaton* fresh, const Automaton* other) noexcept nogil:
+    # Of a lexeme that was made again (lexeme_again): the lexer of the other one, without its states.
+    cdef const Lexer* known = lexer_of(other)
+    cdef Lexer* lexer = new Lexer()
+    cdef vector[int32_t] terminals
+    cdef int32_t i
+    fresh.lexer = lexer
+    lexer.first = known.first
+    lexer.guards = known.guards
+    lexer.ignored = known.ignored
+    lexer.ignored_ones = known.ignored_ones
+    lexer.placed = known.placed
+    lexer.follow = known.follow
+    lexer.after = known.after
+    lexer.beside = known.beside
+    lexer.newline = known.newline
+    lexer.line_break = known.line_break
+    lexer.columns = known.columns
+    lexer.quote = known.quote
+    lexer.skips = known.skips
+    lexer.useful = known.useful
+    lexer.lines = known.lines
+    lexer.samples = known.samples
+    lexer.stops = False
+    for i in range(<int32_t>lexer.first.size()):
+        terminals.push_back(i)
+    lexer.every = lexer_start(fresh, terminals)

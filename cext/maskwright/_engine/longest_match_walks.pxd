@@ -33,7 +33,7 @@ cdef void lexer_take(LexMask* mask, const LexerPlace* place, LexMask* share) noe
 cdef void lexer_share_depending(LexMask* mask, LexMask* share) noexcept nogil
 cdef LexMask* lexer_lookahead_mask(LexState* lookahead, Index* index) noexcept nogil
 cdef void lexer_run(LexMask* mask, Lexer* lexer) noexcept nogil
-cdef void lex_free(Automaton* automaton) noexcept nogil
+cdef void lex_free(void* freed) noexcept nogil
 
 
 cdef inline cbool lexer_ignores(const LexState* state) noexcept nogil:

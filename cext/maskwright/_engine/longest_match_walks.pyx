@@ -6,7 +6,7 @@ from libc.string cimport memset
 from libcpp.pair cimport pair
 from libcpp.vector cimport vector
 
-from maskwright._engine.limits cimport deadline_passed
+from maskwright._engine.limits cimport deadline_passed, deferred_free_breathe
 from maskwright._engine.trie cimport Trie, TrieNode
 from maskwright._engine.char_index cimport bits_add, bits_hold_token, bits_new, bits_remove, bits_unite
 from maskwright._engine.lexemes cimport (
@@ -387,27 +387,23 @@ cdef void lexer_forget_runs(Lexer* lexer) noexcept nogil:
         more = not gone.empty()
 
 
-cdef void lex_forget_masks(Automaton* automaton) noexcept nogil:
+cdef void lex_free(void* freed) noexcept nogil:
+    # Without the lock, once it is in no list any more.
+    cdef Automaton* automaton = <Automaton*>freed
+    cdef Lexer* lexer = lexer_of(automaton)
     cdef size_t i
+    lexsets_free(automaton)
     for i in range(automaton.states.size()):
         if automaton.states[i].mask != NULL:
             lexmask_release(automaton.states[i].mask)
-            automaton.states[i].mask = NULL
-    if automaton.lexer != NULL:
-        lexer_forget_masks(lexer_of(automaton), True)
-
-
-cdef void lex_free(Automaton* automaton) noexcept nogil:
-    cdef Lexer* lexer = lexer_of(automaton)
-    cdef size_t i
-    lex_forget_masks(automaton)
-    lexsets_free(automaton)
-    for i in range(automaton.states.size()):
         if automaton.states[i].skipped != NULL:
             del automaton.states[i].skipped
-        del automaton.states[i]
+        deferred_free_breathe()
+    while automaton.states.drop() or automaton.next_rows.drop():
+        deferred_free_breathe()
     if automaton.dfa != NULL:
         dfa_free(automaton.dfa)
     if lexer != NULL:
+        lexer_forget_masks(lexer, True)
         del lexer
     del automaton

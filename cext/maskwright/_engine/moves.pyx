@@ -172,9 +172,10 @@ cdef LexState* move_lex(Mover* mover, LexState* state) noexcept nogil:
     if keys.kind == KIND_WORDS:
         return words_moved(keys, state)
     if keys.kind == KIND_TEXT:
-        items = state.dfa_state.items
+        items.assign(state.dfa_state.items.begin(), state.dfa_state.items.end())
         return text_state(keys, dfa_intern(keys.dfa, items), state.form, state.left, state.low)
     place = key_place(state)
+    place.base = move_lex(mover, place.base)
     place.at.used = move_keys(mover, place.at.used)
     if place.at.filter:
         place.at.filter = key_filter_intern(keys, state.automaton.keyset.filters[place.at.filter])
@@ -261,6 +262,7 @@ cdef int32_t move_state(Mover* mover, int32_t id) noexcept nogil:
     for i in range(mover.old.states[id].threads.size()):
         thread = mover.old.states[id].threads[i]
         thread.lex = move_lex(mover, thread.lex)
+        thread.lookahead = move_lex(mover, thread.lookahead)
         thread.parser = move_parser(mover, thread.parser)
         thread.memory = move_memory(mover, thread.memory)
         threads.push_back(thread)

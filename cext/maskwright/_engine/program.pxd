@@ -143,7 +143,8 @@ cdef cppclass ParserState:
 
 cdef cppclass Program:
     # the grammar, as given
-    vector[Automaton*] automata
+    vector[Automaton*] given                 # as they were linked; then
+    vector[Automaton*] automata              # with the copies of keysets (keyset_of)
     Automaton* lexer                         # NULL: the grammar has none
     vector[LexState*] terminal_starts        # by terminal of the lexer
     cbool has_tokens                         # that stand for themselves

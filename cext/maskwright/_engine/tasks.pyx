@@ -13,6 +13,7 @@ from libcpp.algorithm cimport sort
 from maskwright._engine.containers cimport TextSets
 from maskwright._engine.limits cimport NO_LIMIT, deferred_free_breathe, deferred_free_take
 from maskwright._engine.vocabulary cimport Index
+from maskwright._engine.lexemes cimport Automaton
 from maskwright._engine.lexeme_sets cimport lexsets_free
 from maskwright._engine.program cimport ACCEPT, DottedItem, LOCAL_RECORD, ParserState, GssNode, UNKNOWN
 from maskwright._engine.rules cimport parse_free, record_register
@@ -29,6 +30,14 @@ from maskwright._engine.frame_masks cimport framemasks_forget
 from maskwright._engine.lexed_masks cimport plans_forget
 
 
+cdef void mover_meets(Mover* mover, Automaton* old, Automaton* fresh) noexcept nogil:
+    # What the automaton of a lexeme is called where the mover leads.
+    if old != fresh:
+        mover.lexemes[old] = fresh
+        if old.keyset.base != NULL:
+            mover_meets(mover, old.keyset.base, fresh.keyset.base)
+
+
 cdef Mover* mover_of(Core* old, Core* fresh) except NULL:
     # The one of a core.  It leads where it did when it began, until it has ended; so a long text gets somewhere.
     cdef Mover* mover = <Mover*>old.generation.mover
@@ -43,9 +52,9 @@ cdef Mover* mover_of(Core* old, Core* fresh) except NULL:
         mover.old = old
         mover.fresh = fresh
         mover.known.resize(MOVE_KINDS)
-        for i in range(old.program.automata.size()):
-            if old.program.automata[i] != fresh.program.automata[i]:
-                mover.lexemes[old.program.automata[i]] = fresh.program.automata[i]
+        for i in range(old.program.given.size()):
+            mover_meets(mover, old.program.given[i], fresh.program.given[i])
+        mover_meets(mover, old.program.lexer, fresh.program.lexer)
         mover.entries = 0
         mover.bytes = -1
         mover.begun = False
