@@ -347,3 +347,22 @@ def test_a_grammar_does_not_reach_into_the_masks_of_another() -> None:
         assert (set(ids(np.asarray(views[0]))), set(ids(np.asarray(views[1])))) == masks
         shared.mask_budget = 0
         shared.mask_budget = DEFAULT
+
+
+def test_masks_of_more_counts_than_a_table_holds() -> None:
+    """States that differ in counts only share masks in a table of 2 048: one that is full begins anew."""
+    vocabulary = toys.byte_vocabulary()
+    grammar = mw.compile(mw.Regex("[ab]*a[ab]{20}"), vocabulary)
+    rng = random.Random(5)
+    seen = set()
+    while len(seen) < 6_000:
+        text = bytes(rng.choices(b"ab", k=40))
+        matcher = grammar.matcher()
+        for end, byte in enumerate(text, 1):
+            assert matcher.accept_bytes(bytes([byte]))
+            expected = {
+                *b"ab",
+                *(vocabulary.eos_ids if text[max(end - 21, 0)] == ord("a") and end > 20 else ()),
+            }
+            assert toys.allowed(matcher) == expected, text[:end]
+            seen.add(text[max(end - 21, 0) : end])

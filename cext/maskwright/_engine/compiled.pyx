@@ -12,7 +12,7 @@ from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 
 from maskwright._engine.vocabulary cimport Index
 from maskwright._engine.limits cimport deferred_free_finish
-from maskwright._engine.lexemes cimport KIND_TOKENS
+from maskwright._engine.lexemes cimport KIND_TOKENS, KIND_WORDS
 from maskwright._engine.token_index cimport forks_passed
 from maskwright._engine.longest_match cimport lexer_of
 from maskwright._engine.program cimport (
@@ -367,7 +367,7 @@ cdef class CompiledCore:
         for i in range(program.automata.size()):
             program.has_tokens = program.has_tokens or program.automata[i].kind == KIND_TOKENS
         for i in range(program.automata.size() if program.has_tokens else 0):
-            for j in range(program.automata[i].texts.data.size()):
+            for j in range(program.automata[i].texts.data.size() if program.automata[i].kind == KIND_WORDS else 0):
                 marked = marked or program.automata[i].texts.data[j] == TOKEN_MARK
         if marked:
             raise GrammarError("texts with the byte 0xFF and tokens that stand for themselves cannot be in one grammar")

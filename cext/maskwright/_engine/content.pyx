@@ -269,12 +269,12 @@ def automaton_content(AutomatonHandle handle not None):
     cdef Lexer* lexer = lexer_of(a)
     cdef size_t i
     if a.kind == KIND_KEYSET:
-        names = [a.keyset.names[i] for i in range(a.keyset.names.size())]
-        return "keyset", (names, list(a.tags), a.keyset.other_tag, handle.base, a.kinds, SPELLINGS[a.spelling])
+        names = [a.texts.names[i] for i in range(a.texts.names.size())]
+        return "keyset", (names, list(a.texts.tags), a.keyset.other_tag, handle.base, a.kinds, SPELLINGS[a.spelling])
     if a.kind == KIND_WORDS:
         return "words", ((<const char*>a.texts.data.data())[:a.texts.data.size()],
                          (<const char*>a.texts.starts.data())[:a.texts.starts.size() * sizeof(int64_t)],
-                         (<const char*>a.tags.data())[:a.tags.size() * sizeof(int32_t)])
+                         (<const char*>a.texts.tags.data())[:a.texts.tags.size() * sizeof(int32_t)])
     if a.kind == KIND_TOKENS:
         return "tokens", (list(a.token_set.ids),)
     states, sets, edges, epsilons, loops, accepts = dfa_content(a.dfa)

@@ -548,8 +548,8 @@ cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t p
         for i in range(lex.key.first, lex.key.last):
             if deadline_look(&core.index.deadline):
                 return
-            if key_allows(keys, &lex.key, keys.tags[i]) and key_rest(lex, i, path):
-                shortest_try(core, costs, lex, parser, text, keys.tags[i], path, best, best_after, best_path)
+            if key_allows(keys, &lex.key, keys.texts.tags[i]) and key_rest(lex, i, path):
+                shortest_try(core, costs, lex, parser, text, keys.texts.tags[i], path, best, best_after, best_path)
     if lex.key.other == 1:
         for i in range(keys.keyset.other_tag, keys.keyset.other_tag + keys.kinds):
             path.clear()
@@ -561,7 +561,7 @@ cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t p
 cdef cbool key_rest(LexState* lex, int32_t index, vector[uint8_t]& path) noexcept nogil:
     # The bytes from a keyset state to the end of one of its names; False when an escape is under
     # way that spells another character.
-    cdef const string* name = &lex.automaton.keyset.names[index]
+    cdef const string* name = &lex.automaton.texts.names[index]
     cdef string rest
     cdef size_t j, at = <size_t>lex.key.depth
     cdef int32_t c

@@ -34,7 +34,7 @@ cdef class Engine:
     cdef public dict special_tokens    # ids by name
     cdef public frozenset special_ids
 
-    cdef AutomatonHandle new_automaton(self, int32_t kind)
+    cdef AutomatonHandle new_automaton(self, int32_t kind, const Automaton* texts = *)
     cdef int remember(self, key, AutomatonHandle handle) except -1
     cdef int64_t forget_oldest(self) except -1
     cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle, AutomatonHandle base)

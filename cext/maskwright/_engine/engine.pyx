@@ -30,7 +30,7 @@ from maskwright._engine.lexeme_texts cimport (
 from maskwright._engine.keyset cimport key_start
 from maskwright._engine.lexeme_sets cimport lexsets_free
 from maskwright._engine.lexeme_state cimport lex_goes_on, lex_next, lexeme_again, words_begin
-from maskwright._engine.lexeme_walks cimport masktable_clear
+from maskwright._engine.lexeme_walks cimport masktable_free
 from maskwright._engine.longest_match cimport Lexer, RefusalGuard, lexer_of
 from maskwright._engine.longest_match_samples cimport lexer_again, lexer_prepare
 from maskwright._engine.longest_match_walks cimport lex_free
@@ -61,12 +61,12 @@ cdef class MaskTableHandle:
         self.table = new MaskTable()
 
     def __dealloc__(self):
-        if self.owner is not None:
+        # Those of automata that are gone.
+        if self.owner is None:
+            del self.table
+        else:
             with nogil:
-                self.owner.index.lock.lock()
-                masktable_clear(self.table)
-                self.owner.index.lock.unlock()
-        del self.table
+                deferred_free_take(self.owner.index, self.table, masktable_free)
 
 
 @cython.no_gc_clear
@@ -276,11 +276,11 @@ cdef class Engine:
     def move_steps(self, int64_t steps):
         self.owner.index.move_steps = steps
 
-    cdef AutomatonHandle new_automaton(self, int32_t kind):
-        # Not yet one that others see: see list_automaton.
+    cdef AutomatonHandle new_automaton(self, int32_t kind, const Automaton* texts = NULL):
+        # Not yet one that others see: see list_automaton.  `texts`: the one whose texts it shares, or NULL.
         cdef AutomatonHandle handle = AutomatonHandle()
         handle.owner = self.owner
-        handle.automaton = automaton_new(self.owner.index, kind)
+        handle.automaton = automaton_new(self.owner.index, kind, texts)
         handle.automaton.uid = self.next_uid
         handle.automaton.slot = NOT_LISTED
         self.next_uid += 1
@@ -372,7 +372,7 @@ cdef class Engine:
 
     cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle, AutomatonHandle base):
         # The same lexeme without the states that texts have reached; other keys are those of `base`.
-        cdef AutomatonHandle fresh = self.new_automaton(handle.automaton.kind)
+        cdef AutomatonHandle fresh = self.new_automaton(handle.automaton.kind, handle.automaton)
         cdef Automaton* other_keys = NULL
         fresh.made_of, fresh.counted, fresh.names, fresh.base = handle.made_of, handle.counted, handle.names, base
         if base is not None:
@@ -479,12 +479,12 @@ cdef class Engine:
             spelled[i].second = tags[i]
         with nogil:
             sort(spelled.begin(), spelled.end())
-            a.keyset.names.resize(count)
-            a.tags.resize(count)
+            a.texts.names.resize(count)
+            a.texts.tags.resize(count)
             for i in range(count):
-                a.keyset.names[i].swap(spelled[i].first)
-                handle.made_of += sizeof(string) + a.keyset.names[i].size()
-                a.tags[i] = spelled[i].second
+                a.texts.names[i].swap(spelled[i].first)
+                handle.made_of += sizeof(string) + a.texts.names[i].size()
+                a.texts.tags[i] = spelled[i].second
         a.keyset.other_tag = other_tag
         a.kinds = kinds
         if base is not None:
@@ -513,9 +513,9 @@ cdef class Engine:
             a.texts.data.assign(text, text + text_size)
             a.texts.starts.resize(bounds_size // sizeof(int64_t))
             memcpy(a.texts.starts.data(), bounds, bounds_size)
-            a.tags.resize(cases_size // sizeof(int32_t))
+            a.texts.tags.resize(cases_size // sizeof(int32_t))
             if cases_size:
-                memcpy(a.tags.data(), cases, cases_size)
+                memcpy(a.texts.tags.data(), cases, cases_size)
             self.owner.index.lock.lock()
             list_automaton(a)
             words_begin(a)

@@ -5,7 +5,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_has
-from maskwright._engine.limits cimport deadline_passed
+from maskwright._engine.limits cimport deadline_passed, deferred_free_breathe
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.char_index cimport bits_release
 from maskwright._engine.lexemes cimport LexMask, LexState, NO_TAG, Override, ResidualView
@@ -47,6 +47,7 @@ cdef void framemasks_forget(Core* core) noexcept nogil:
     for i in range(core.frames.all.size()):
         core.index.cache.bytes.subtract(framemask_size(core.frames.all[i]))
         del core.frames.all[i]
+        deferred_free_breathe()
     core.frames.all.clear()
     core.frames.ids.clear()
 

@@ -19,7 +19,7 @@ from maskwright._engine.lexeme_texts cimport (
 cdef cbool key_any_allowed(const Automaton* keys, const KeyPosition* at) noexcept nogil:
     cdef int32_t i
     for i in range(at.first, at.last):
-        if key_allows(keys, at, keys.tags[i]):
+        if key_allows(keys, at, keys.texts.tags[i]):
             return True
     return False
 
@@ -28,8 +28,8 @@ cdef cbool key_needs_escape(const Automaton* keys, const KeyPosition* at) noexce
     # Whether an allowed name goes on with a character that has to be escaped.
     cdef int32_t i
     for i in range(at.first, at.last):
-        if (key_allows(keys, at, keys.tags[i]) and keys.keyset.names[i].size() > <size_t>at.depth
-                and <uint8_t>keys.keyset.names[i][at.depth] == BACKSLASH):
+        if (key_allows(keys, at, keys.texts.tags[i]) and keys.texts.names[i].size() > <size_t>at.depth
+                and <uint8_t>keys.texts.names[i][at.depth] == BACKSLASH):
             return True
     return False
 
@@ -48,7 +48,7 @@ cdef cbool key_inside_character(const Automaton* keys, const KeyPosition* at) no
     cdef vector[uint8_t] ahead
     cdef const string* name
     if at.first < at.last:
-        name = &keys.keyset.names[at.last - 1]
+        name = &keys.texts.names[at.last - 1]
         return name.size() > <size_t>at.depth and (<uint8_t>name[0][at.depth] & 0xC0) == 0x80
     if at.used_left > 0:
         keys.keyset.used.next(at.used, at.used_at, ahead)
@@ -64,7 +64,7 @@ cdef void key_narrow(const Automaton* keys, KeyPosition* at, uint8_t byte) noexc
     # A name that ends here sorts first.
     while low < high:
         middle = (low + high) // 2
-        if keys.keyset.names[middle].size() <= depth or <uint8_t>keys.keyset.names[middle][depth] < byte:
+        if keys.texts.names[middle].size() <= depth or <uint8_t>keys.texts.names[middle][depth] < byte:
             low = middle + 1
         else:
             high = middle
@@ -72,7 +72,7 @@ cdef void key_narrow(const Automaton* keys, KeyPosition* at, uint8_t byte) noexc
     high = at.last
     while low < high:
         middle = (low + high) // 2
-        if keys.keyset.names[middle].size() <= depth or <uint8_t>keys.keyset.names[middle][depth] <= byte:
+        if keys.texts.names[middle].size() <= depth or <uint8_t>keys.texts.names[middle][depth] <= byte:
             low = middle + 1
         else:
             high = middle
@@ -245,10 +245,10 @@ cdef cbool key_escape_alive(const Automaton* keys, const KeyPosition* at) noexce
     if at.used_left > 0 and texts_escape_alive(keys.keyset.used, keys.spelling, at.escape, at.value, at.used, at.used_at, none):
         return True
     for i in range(at.first, at.last):
-        if at.other == 0 and not key_allows(keys, at, keys.tags[i]):
+        if at.other == 0 and not key_allows(keys, at, keys.texts.tags[i]):
             continue
-        if keys.keyset.names[i].size() > <size_t>at.depth:
-            if key_escape_fits(keys.spelling, key_code_point(keys.keyset.names[i], at.depth), at.escape, at.value):
+        if keys.texts.names[i].size() > <size_t>at.depth:
+            if key_escape_fits(keys.spelling, key_code_point(keys.texts.names[i], at.depth), at.escape, at.value):
                 return True
     return False
 
@@ -378,7 +378,7 @@ cdef LexState* key_start(Automaton* keys, int32_t low, int32_t high, cbool other
     cdef KeyPlace place
     memset(&place, 0, sizeof(place))
     place.at.where = KEY_START
-    place.at.last = <int32_t>keys.keyset.names.size()
+    place.at.last = <int32_t>keys.texts.names.size()
     place.at.low = low
     place.at.high = high
     place.at.other = other and keys.keyset.base.start != LEX_DEAD
@@ -445,8 +445,8 @@ cdef cbool key_close(const Automaton* keys, KeyPlace* place) noexcept nogil:
     cdef int32_t tag
     if at.used_left > 0 and keys.keyset.used.ends(at.used, at.used_at):
         return False
-    if at.first < at.last and keys.keyset.names[at.first].size() == <size_t>at.depth:
-        tag = keys.tags[at.first]
+    if at.first < at.last and keys.texts.names[at.first].size() == <size_t>at.depth:
+        tag = keys.texts.tags[at.first]
         if not key_allows(keys, at, tag):
             return False
         memset(place, 0, sizeof(KeyPlace))

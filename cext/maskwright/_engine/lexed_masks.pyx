@@ -9,7 +9,7 @@ from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_has
-from maskwright._engine.limits cimport deadline_passed
+from maskwright._engine.limits cimport deadline_passed, deferred_free_breathe
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.vocabulary cimport Bits
 from maskwright._engine.char_index cimport bits_add, bits_hold_token, bits_release, bits_remove, bits_unite, bits_within
@@ -163,6 +163,7 @@ cdef void plans_free(Core* core, vector[LexedPlan*]& plans) noexcept nogil:
             core.index.cache.bytes.subtract(plan_size(plan))
             bits_release(core.index, plan.mask.bits)
             del plan
+        deferred_free_breathe()
     plans.clear()
 
 

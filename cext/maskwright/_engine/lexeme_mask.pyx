@@ -25,7 +25,7 @@ from maskwright._engine.lexeme_state cimport lex_next
 from maskwright._engine.lexeme_ends cimport ends_measure, ends_remove, FAR_FROM_ENDS
 from maskwright._engine.lexeme_walks cimport (
     self_loop_close, key_walk, lexmask_finish, lexmask_forget_crossing, lexmask_key, lexmask_new, lexmask_release,
-    lexmask_walk, words_walk
+    lexmask_walk, masktable_add, words_walk
 )
 
 # --- Masks of lexer states that loop on many characters, without a walk of the whole trie.
@@ -549,8 +549,7 @@ cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
         return NULL
     state.mask = mask
     if table != NULL:
-        table.masks[key] = mask
-        mask.holders.add(1)
+        masktable_add(table, key, mask)
     return mask
 
 

@@ -41,7 +41,7 @@ cdef inline uint8_t word_byte(const Automaton* words, int32_t i, int64_t depth) 
 
 
 cdef inline int32_t word_tag(const Automaton* words, int32_t i) noexcept nogil:
-    return words.tags[i] if not words.tags.empty() else 0
+    return words.texts.tags[i] if not words.texts.tags.empty() else 0
 
 
 cdef inline WordPlace words_place(const LexState* state) noexcept nogil:

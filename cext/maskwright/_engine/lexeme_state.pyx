@@ -137,7 +137,6 @@ cdef void lexeme_again(Automaton* fresh, const Automaton* other, Automaton* base
     # A lexeme as others have it, without the states that texts have reached; other keys are those of `base`.
     fresh.spelling = other.spelling
     fresh.kinds = other.kinds
-    fresh.tags = other.tags
     if fresh.kind == KIND_TEXT:
         fresh.counted = other.counted
         fresh.byte_class = other.byte_class
@@ -147,11 +146,9 @@ cdef void lexeme_again(Automaton* fresh, const Automaton* other, Automaton* base
         if other.lexer == NULL:
             text_begin(fresh)
         return
-    fresh.texts = other.texts
     if fresh.kind == KIND_WORDS:
         words_begin(fresh)
         return
-    fresh.keyset.names = other.keyset.names
     fresh.keyset.other_tag = other.keyset.other_tag
     fresh.keyset.base = base
     fresh.keyset.unique = other.keyset.unique
@@ -206,10 +203,10 @@ cdef void words_tags(const LexState* start, vector[int32_t]& tags) noexcept nogi
     cdef const Automaton* words = start.automaton
     cdef unordered_map[int32_t, char] seen
     cdef int32_t i
-    if words.tags.empty():
+    if words.texts.tags.empty():
         tags.push_back(0)
         return
     for i in range(start.key.first, start.key.last):
-        if seen.count(words.tags[i]) == 0:
-            seen[words.tags[i]] = 1
-            tags.push_back(words.tags[i])
+        if seen.count(words.texts.tags[i]) == 0:
+            seen[words.texts.tags[i]] = 1
+            tags.push_back(words.texts.tags[i])

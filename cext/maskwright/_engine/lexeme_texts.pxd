@@ -27,7 +27,7 @@ cdef enum:
 
 cdef LexState* LEX_DEAD
 
-cdef Automaton* automaton_new(Index* index, int32_t kind) noexcept nogil
+cdef Automaton* automaton_new(Index* index, int32_t kind, const Automaton* texts) noexcept nogil
 cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil
 cdef void automaton_grew(Automaton* automaton) noexcept nogil
 cdef int64_t lex_size(const Automaton* automaton) noexcept nogil

@@ -8,7 +8,7 @@ from libcpp.vector cimport vector
 
 from maskwright._engine.limits cimport Deadline
 from maskwright._engine.lexemes cimport (
-    LazyDfa, KEYSET_STATE, NO_CLASS, NO_TAG, SPAN_DEAD, SPAN_MIXED, SPAN_UNIFORM
+    KEYSET_STATE, KIND_KEYSET, KIND_WORDS, LazyDfa, ListedTexts, NO_CLASS, NO_TAG, SPAN_DEAD, SPAN_MIXED, SPAN_UNIFORM
 )
 from maskwright._engine.lazy_dfa cimport (
     DFA_DEAD, dfa_goes_on, dfa_intern, dfa_next, dfa_span, dfa_class, dfa_grew
@@ -395,7 +395,8 @@ cdef LexState LEX_DEAD_STATE
 LEX_DEAD = &LEX_DEAD_STATE
 
 
-cdef Automaton* automaton_new(Index* index, int32_t kind) noexcept nogil:
+cdef Automaton* automaton_new(Index* index, int32_t kind, const Automaton* texts) noexcept nogil:
+    # `texts`: it shares those of this one, or NULL.
     cdef Automaton* automaton = new Automaton()
     automaton.sets.mark = 0
     automaton.sets.bytes = 0
@@ -409,6 +410,13 @@ cdef Automaton* automaton_new(Index* index, int32_t kind) noexcept nogil:
     automaton.counted = NULL
     automaton.lexer = NULL
     automaton.start = LEX_DEAD
+    automaton.texts = NULL
+    if texts != NULL:
+        automaton.texts_owner = texts.texts_owner
+        automaton.texts = texts.texts
+    elif kind == KIND_WORDS or kind == KIND_KEYSET:
+        automaton.texts = new ListedTexts()
+        automaton.texts_owner.reset(automaton.texts)
     return automaton
 
 

@@ -11,7 +11,8 @@ cdef void words_walk(LexMask* mask, LexState* start) noexcept nogil
 cdef LexMask* lexmask_new(Index* index) noexcept nogil
 cdef void lexmask_release(LexMask* mask) noexcept nogil
 cdef void run_release(Run* run) noexcept nogil
-cdef void masktable_clear(MaskTable* table) noexcept nogil
+cdef void masktable_free(void* freed) noexcept nogil
+cdef void masktable_add(MaskTable* table, const string& key, LexMask* mask) noexcept nogil
 cdef void lexmask_finish(LexMask* mask) noexcept nogil
 cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept nogil
 cdef string lexmask_key(LexState* state, int32_t longest) noexcept nogil

@@ -18,7 +18,7 @@ from libcpp.pair cimport pair
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_set
-from maskwright._engine.limits cimport deadline_passed
+from maskwright._engine.limits cimport deadline_passed, deferred_free_breathe, deferred_free_take
 from maskwright._engine.trie cimport trie_merge, trie_size, TrieNode
 from maskwright._engine.char_index cimport bits_add, bits_owned, bits_release, index_child_from, index_escapes
 from maskwright._engine.lexemes cimport (
@@ -32,9 +32,9 @@ from maskwright._engine.lexeme_state cimport (
     lex_next, word_byte, word_length, word_tag, WordPlace, words_behind, words_place
 )
 
-# Above this many tokens a bitset is cheaper to apply than a list.
 cdef enum:
-    LIST_LIMIT = 512
+    LIST_LIMIT = 512       # tokens: of more, a bitset is cheaper to apply than a list
+    TABLE_MASKS = 2048     # in a table: one that is much larger grows for so long that a request waits
 
 
 cdef LexMask* lexmask_new(Index* index) noexcept nogil:
@@ -90,11 +90,24 @@ cdef void run_release(Run* run) noexcept nogil:
     del run
 
 
-cdef void masktable_clear(MaskTable* table) noexcept nogil:
+cdef void masktable_free(void* freed) noexcept nogil:
+    cdef MaskTable* table = <MaskTable*>freed
     cdef pair[string, LexMask*] entry
     for entry in table.masks:
         lexmask_release(entry.second)
-    table.masks.clear()
+        deferred_free_breathe()
+    del table
+
+
+cdef void masktable_add(MaskTable* table, const string& key, LexMask* mask) noexcept nogil:
+    # Of counted automata.  A full table begins anew: those who have masks of it keep them.
+    cdef MaskTable* full
+    if table.masks.size() >= TABLE_MASKS:
+        full = new MaskTable()
+        full.masks.swap(table.masks)
+        deferred_free_take(mask.index, full, masktable_free)
+    table.masks[key] = mask
+    mask.holders.add(1)
 
 
 cdef cbool lexmask_crossing_before(const Crossing& a, const Crossing& b) noexcept nogil:
@@ -337,10 +350,10 @@ cdef void key_ahead(const Automaton* keys, const KeyPosition* at, uint64_t* ahea
         return
     bits_set(ahead, BACKSLASH)
     while i < at.last:
-        if keys.keyset.names[i].size() == <size_t>at.depth:
+        if keys.texts.names[i].size() == <size_t>at.depth:
             i += 1
             continue
-        byte = <uint8_t>keys.keyset.names[i][at.depth]
+        byte = <uint8_t>keys.texts.names[i][at.depth]
         bits_set(ahead, byte)
         # On to the first name with another byte.
         behind = at[0]

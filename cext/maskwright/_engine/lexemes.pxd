@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.atomic cimport atomic
+from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
@@ -171,7 +172,6 @@ cdef cppclass LexSets:
 cdef cppclass Keyset:
     # Names and other keys (keyset.pyx).
     Interner interned
-    vector[string] names           # canonical spelling inside the quotes, sorted
     int32_t other_tag              # plus the tag of `base`: those of other keys
     vector[vector[char]] filters   # by tag; the first one is not used
     Interner filter_ids
@@ -181,9 +181,12 @@ cdef cppclass Keyset:
     int32_t place                  # of a copy, by program
     int64_t* held                  # where the bytes of its states are counted
 
-cdef cppclass WordTexts:
-    vector[uint8_t] data           # all texts, sorted, one after another
-    vector[int64_t] starts
+cdef cppclass ListedTexts:
+    # What a set of texts is made of; automata of one lexeme share it.
+    vector[int32_t] tags           # of each text: of names (NO_TAG: it may not occur), of words (empty: all 0)
+    vector[string] names           # of a keyset: canonical spelling inside the quotes, sorted
+    vector[uint8_t] data           # of words: all texts, sorted, one after another
+    vector[int64_t] starts         # and where each begins
 
 cdef cppclass TokenSet:
     vector[int32_t] ids            # sorted
@@ -199,7 +202,6 @@ cdef cppclass Automaton:
     LexState* start
     int32_t spelling               # SPELLING_*; of a keyset, that of its names and of its base
     int32_t kinds                  # how many tags it has; of a keyset, its base
-    vector[int32_t] tags           # of a keyset, of each sorted name (NO_TAG: may not occur); of words, of each text (empty: all 0)
     # text
     LazyDfa* dfa
     vector[uint8_t] byte_class
@@ -210,7 +212,8 @@ cdef cppclass Automaton:
     vector[int32_t] class_mass     # by class of code points; empty: not counted
     # others
     Keyset keyset
-    WordTexts texts                # of words
+    ListedTexts* texts             # of words and keysets; else NULL
+    shared_ptr[ListedTexts] texts_owner
     TokenSet token_set
     LexSets sets
 

@@ -72,11 +72,9 @@ cdef Automaton* keyset_of(Program* program, int32_t place) noexcept nogil:
     cdef Automaton* own
     if not given.keyset.unique or given.keyset.used != NULL:
         return given
-    own = automaton_new(program.index, KIND_KEYSET)
+    own = automaton_new(program.index, KIND_KEYSET, given)
     own.uid = given.uid
     own.spelling = given.spelling
-    own.keyset.names = given.keyset.names
-    own.tags = given.tags
     own.keyset.other_tag = given.keyset.other_tag
     own.kinds = given.kinds
     own.keyset.base = given.keyset.base
