@@ -23,11 +23,12 @@ test: build
 test-slow: build
 	$(PYTEST) -m "slow and not hostile"
 
-# All hostile sources with the usual deadline, two at a time: half an hour, and up to 2 GB for each of its processes.
+test-all: test test-slow
+
+# Hostile sources have a deadline of a second in the tests above. Here they have the usual one, two sources at a time: half an hour,
+# and up to 2 GB for each of the processes.
 test-hostile: build
 	$(BIN)/python -m pytest -m hostile
-
-test-all: test test-slow test-hostile
 
 # Masks, and models with masks, on a GPU, with a Python whose torch has one, and maskwright[hf,test] with it: two minutes on an H100.
 GPU_PYTHON ?= python3
@@ -233,7 +234,7 @@ RUNTIME = $(shell $(CC) -print-file-name=$(1).so)
 SANITIZED = engine/test_against_reference regular/test_automata masks/test_bitmask_edges frontends/json_schema/test_contains \
   engine/test_distinct engine/test_eviction fuzz/test_fuzz frontends/test_imports frontends/lark/test_lark_modes engine/test_lexing \
   base/test_limits engine/test_mask_view engine/test_matcher engine/test_opening engine/test_slices engine/test_spelling \
-  engine/test_state_sets compiling/test_symbols engine/test_tokens engine/test_unique
+  engine/test_state_sets compiling/test_symbols engine/test_tokens engine/test_unique engine/test_generations engine/test_plans
 RACING = engine/test_threads engine/test_forks engine/test_processes engine/test_generations
 
 build/asan/built: $(VENV)/installed $(SOURCES)

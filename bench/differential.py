@@ -1,17 +1,20 @@
 """Ours against other engines, bit by bit: along valid instances, which tokens does only one of them allow, and who is right?
 
     python bench/differential.py --peer llguidance --every 10
+    python bench/differential.py --peer xgrammar --packages --out packages.json   # schemas of npm and PyPI (package_schemas.py)
 
 Our options are as wide as theirs.  At each token of an instance the masks are compared.  Tokens that only one of the two allows
 are put together by their kind (a blank, a quote, a letter ...); one of each kind is completed to a whole text by the engine that
 allows it, and Python's ``json`` and ``jsonschema`` judge that text.  The table counts places and bits by what came of it; with
-``--show``, each class comes with its first cases.  Valid texts that we refuse, and invalid ones that we write, need a look.
+``--show``, each class comes with its first cases.  Instances are those of MaskBench; schemas of packages have none, so there
+they are random walks of ours.  Valid texts that we refuse, and invalid ones that we write, need a look.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import importlib.metadata
 import itertools
 import json
 import random
@@ -28,16 +31,25 @@ import maskbench_engines
 import maskbench_tokenizers
 import numpy as np
 import numpy.typing as npt
+import package_schemas
 import walks
+from maskbench_tokenizers import Tokenizer
 
 import maskwright as mw
 
 WIDE: dict[str, Any] = {"escapes": "any", "whitespace": "flexible", "max_number_digits": 1000}
 MOST_TOKENS = 120
+"""Of an instance, those that are walked along."""
 PLACES = 25
 """Places of one instance at which differing tokens are looked into."""
-_STEPS, _TRIES = 60, 4
+_STEPS, _TRIES, _BACK = 60, 4, 60
 _CLOSING = b'"}],:0tn'
+_BRIDGES = tuple(
+    begun + closed
+    for begun in (b"", b'"', b"0", b'": null', b": null", b": 0")
+    for closed in (b"", b", ", b': "', b', "', b"}", b"]")
+)
+"""Between a token that one engine alone allows and the rest of the instance."""
 
 NOT_JUDGED = "not judged"
 _STRING_OR_BLANKS = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+')
@@ -99,9 +111,10 @@ class Sides:
             return f"they refuse valid text: {kind(self.words.tokens[token])}", text
         return (found if found == NOT_JUDGED else f"OURS: we write invalid text: {found}"), text
 
-    def they_alone(self, prefix: list[int], token: int) -> tuple[str, bytes]:
-        """What comes of a token that only they allow."""
+    def they_alone(self, prefix: list[int], token: int, instance: bytes) -> tuple[str, bytes]:
+        """What comes of a token that only they allow behind the beginning of an instance."""
         text = next(filter(None, (self._finished(prefix, token, seed) for seed in range(_TRIES))), None)
+        text = text or self._spliced(prefix, token, instance)
         if text is None:
             before, data = self.words.decode(prefix), self.words.tokens[token]
             bare = before + re.sub(rb"[ \t\r\n]+", b"", data)
@@ -149,6 +162,24 @@ class Sides:
             if not sequence.accept(token):
                 return None
             read.append(token)
+        return None
+
+    def _spliced(self, prefix: list[int], token: int, instance: bytes) -> bytes | None:
+        """A whole text that the other engine accepts, of which the end is that of the instance."""
+        before = self.words.decode([*prefix, token])
+        for start in range(max(len(before) - _BACK, 0), len(instance)):
+            for bridge in _BRIDGES:
+                end = bridge + instance[start:]
+                try:
+                    json.loads((before + end).decode(), strict=False)  # the verdict is strict
+                except ValueError:
+                    continue
+                sequence = self.start()
+                if (
+                    all(map(sequence.accept, [*prefix, token, *self.encode(end.decode())]))
+                    and sequence.complete()
+                ):
+                    return before + end
         return None
 
     def verdict(self, text: bytes) -> str:
@@ -225,15 +256,16 @@ class Found:
 def along(sides: Sides, ids: list[int], rng: random.Random, totals: Counter[str]) -> Iterator[Found]:
     """What differs along one instance, at some of its places."""
     matcher, sequence = sides.ours.matcher(), sides.start()
-    places = set(rng.sample(range(len(ids)), min(PLACES, len(ids))))
-    for i, token in enumerate(ids):
+    most = min(len(ids), MOST_TOKENS)
+    places = set(rng.sample(range(most), min(PLACES, most)))
+    for i, token in enumerate(ids[:most]):
         if i in places:
             ours, theirs = sides.our_mask(matcher), sides.their_mask(sequence)
             totals["places"] += 1
             totals["places that differ"] += int((ours ^ theirs).any())
             alone = (
                 (ours & ~theirs, partial(sides.we_alone, matcher)),
-                (theirs & ~ours, partial(sides.they_alone, ids[:i])),
+                (theirs & ~ours, partial(sides.they_alone, ids[:i], instance=sides.words.decode(ids))),
             )
             for bits, judge in alone:
                 for tokens in groups(bits, sides.words):
@@ -248,9 +280,39 @@ def along(sides: Sides, ids: list[int], rng: random.Random, totals: Counter[str]
             break
 
 
-def cases(path: Path, every: int) -> Iterator[dict[str, Any]]:
+Case = tuple[str, Any, Callable[[], list[list[int]]]]
+"""A name, a schema, and tokens of instances."""
+
+
+def benchmark(
+    path: Path, every: int, count: int, words: mw.Vocabulary, tokenizer: Tokenizer
+) -> Iterator[Case]:
+    def instances(tests: list[dict[str, Any]]) -> list[list[int]]:
+        return [tokenizer.spell(words, test["data"]) or [] for test in tests if test["valid"]][:count]
+
     with gzip.open(path, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, itertools.islice(lines, 0, None, every))
+        for case in map(json.loads, itertools.islice(lines, 0, None, every)):
+            yield case["id"], case["schema"], partial(instances, case["tests"])
+
+
+def of_packages(every: int, count: int, words: mw.Vocabulary, tokenizer: Tokenizer) -> Iterator[Case]:
+    def instances(name: str, schema: Any) -> list[list[int]]:
+        compiled = mw.compile_json_schema(schema, words)
+        texts = [
+            walks.walk(compiled, random.Random(f"{name} {i}"), _STEPS, walks.Totals()) for i in range(count)
+        ]
+        return [tokenizer.encode(text.decode()) for text in texts if isinstance(text, bytes)]
+
+    root = package_schemas.corpus()
+    if root is None or not root.is_dir():
+        raise SystemExit("no schemas of packages are here: python bench/package_schemas.py fetches them")
+    found = [
+        (f"{name}/{file}", schema)
+        for name, all_of in package_schemas.packages(root)
+        for file, schema in all_of.items()
+    ]
+    for name, schema in found[::every]:
+        yield name, schema, partial(instances, name, schema)
 
 
 def main() -> int:
@@ -258,36 +320,71 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=walks.DEFAULT_DATA, help="MaskBench cases, .jsonl.gz")
+    parser.add_argument("--packages", action="store_true", help="schemas of packages in their place")
     parser.add_argument("--peer", default="llguidance", choices=("llguidance", "xgrammar"))
     parser.add_argument("--every", type=int, default=10, help="take every n-th case")
     parser.add_argument("--instances", type=int, default=2, help="valid instances a schema")
     parser.add_argument("--show", type=int, default=0, help="list this many cases of each class")
+    parser.add_argument("--out", type=Path, help="write counts and the shortest cases of each class here")
     args = parser.parse_args()
     tokenizer = maskbench_tokenizers.tekken()
     words, peer = tokenizer.vocabulary(), maskbench_engines.make(args.peer, tokenizer)
     totals, bits = Counter[str](), Counter[str]()
     kinds: dict[str, list[tuple[str, Found]]] = defaultdict(list)
-    for case in cases(args.data, args.every):
+    cases = (
+        of_packages(args.every, args.instances, words, tokenizer)
+        if args.packages
+        else benchmark(args.data, args.every, args.instances, words, tokenizer)
+    )
+    for name, schema, instances in cases:
         try:
-            sides = Sides(case["schema"], words, tokenizer.encode, peer)
+            sides = Sides(schema, words, tokenizer.encode, peer)
         except Exception:  # peers raise what they like
             totals["schemas that one refuses"] += 1
             continue
         totals["schemas"] += 1
-        valid = [test["data"] for test in case["tests"] if test["valid"]][: args.instances]
-        for number, value in enumerate(valid):
-            ids = (tokenizer.spell(words, value) or [])[:MOST_TOKENS]
-            for found in along(sides, ids, random.Random(f"{case['id']} {number}"), totals):
-                kinds[found.verdict].append((case["id"], found))
+        for number, ids in enumerate(instances()):
+            for found in along(sides, ids, random.Random(f"{name} {number}"), totals):
+                kinds[found.verdict].append((name, found))
                 bits[found.verdict] += found.bits
     print(", ".join(f"{count} {name}" for name, count in totals.items()))
     print("| class | judged | schemas | bits |\n|---|---|---|---|")
-    for verdict, found in sorted(kinds.items()):
-        print(f"| {verdict} | {len(found)} | {len({case for case, _ in found})} | {bits[verdict]} |")
-    for verdict, found in sorted(kinds.items()):
-        for case, one in sorted(found, key=lambda pair: len(pair[1].text))[: args.show]:
+    for verdict, some in sorted(kinds.items()):
+        print(f"| {verdict} | {len(some)} | {len({case for case, _ in some})} | {bits[verdict]} |")
+        some.sort(key=lambda pair: len(pair[1].text))
+        for case, one in some[: args.show]:
             print(f"{verdict}: {case}: {one.before[-80:]!r} {one.token!r}: {one.text[:300]!r}")
+    if args.out:
+        args.out.write_text(json.dumps(_written(args, totals, bits, kinds), indent=1) + "\n")
     return 1 if any(verdict.startswith("OURS") for verdict in kinds) else 0
+
+
+def _written(
+    args: argparse.Namespace,
+    totals: Counter[str],
+    bits: Counter[str],
+    kinds: dict[str, list[tuple[str, Found]]],
+) -> dict[str, Any]:
+    """What ``--out`` has."""
+    return {
+        "peer": f"{args.peer} {importlib.metadata.version(args.peer)}",
+        "cases": "packages" if args.packages else args.data.name,
+        "every": args.every,
+        "instances": args.instances,
+        **totals,
+        "classes": {
+            verdict: {
+                "judged": len(some),
+                "schemas": len({case for case, _ in some}),
+                "bits": bits[verdict],
+                "shortest": [
+                    [case, ascii(one.before[-40:]), ascii(one.token), ascii(one.text[:200])]
+                    for case, one in some[:3]
+                ],
+            }
+            for verdict, some in sorted(kinds.items())
+        },
+    }
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python bench/package_schemas.py              # fetch what is missing, with npm and pip, and compile everything
     python bench/package_schemas.py --offline    # compile what is there
+    python bench/package_schemas.py --fetch      # fetch only
 
 Each schema is compiled for single bytes; a line says what became of it.  ``tests/frontends/json_schema/test_package_schemas.py`` runs over the same files.
 """
@@ -147,13 +148,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--offline", action="store_true", help="fetch nothing")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--offline", action="store_true", help="fetch nothing")
+    how.add_argument("--fetch", action="store_true", help="compile nothing")
     options = parser.parse_args()
     root = corpus()
     if root is None:
         sys.exit("MASKWRIGHT_CACHE_DIR is empty, so there is no folder for the schemas")
     root.mkdir(parents=True, exist_ok=True)
     failed = [] if options.offline else fetch(root)
+    if options.fetch:
+        sys.exit(f"not fetched: {', '.join(failed)}" if failed else 0)
     vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
     good = total = 0
     for package, schemas in packages(root):
