@@ -23,12 +23,11 @@ test: build
 test-slow: build
 	$(PYTEST) -m "slow and not hostile"
 
-test-all: test test-slow
-
-# Hostile sources have a deadline of a second in the tests above. Here they have the usual one, two sources at a time: half an hour,
-# and up to 2 GB for each of the processes.
+# All hostile sources with the usual deadline, two at a time: ten minutes, and up to 2 GB for each of the processes.
 test-hostile: build
 	$(BIN)/python -m pytest -m hostile
+
+test-all: test test-slow test-hostile
 
 # Masks, and models with masks, on a GPU, with a Python whose torch has one, and maskwright[hf,test] with it: two minutes on an H100.
 GPU_PYTHON ?= python3

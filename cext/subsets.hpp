@@ -109,6 +109,8 @@ public:
     void expand(int32_t state) {
         if (states_[state].first == kUnknown) follow(state);
     }
+    // How many states of the NFA one stands for.
+    size_t members(int32_t state) const { return ids_.key(state).size(); }
     // What follows an expanded state, in any order; valid until another one is expanded.
     Span<const Move> row(int32_t state) const {
         const State &at = states_[state];

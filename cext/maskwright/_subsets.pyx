@@ -44,6 +44,7 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
         void start(int32_t state) except +
         bint accepting(int32_t state)
         void expand(int32_t state) except +
+        size_t members(int32_t state)
         Span[const Move] row(int32_t state)
         int64_t exceeded()
         size_t size()
@@ -90,6 +91,10 @@ cdef extern from "minimal.hpp" namespace "maskwright" nogil:
     CTable c_table_of "maskwright::table_of"(Graph& dfa, const Partition& alphabet) except +
     vector[char] c_between "maskwright::between"(size_t states, const vector[Step]& steps, const vector[int32_t]& starts,
                                                  const vector[int32_t]& accepts) except +
+
+
+cdef enum:
+    MANY_MEMBERS = 500     # of a set of states
 
 
 cdef class Alphabet:
@@ -220,6 +225,15 @@ cdef class SubsetAutomaton:
             raise LimitError("max_regex_states", self.subsets.exceeded(), self.max_states)
         return 0
 
+    cdef int expand(self, int32_t state) except -1:
+        if self.subsets.members(state) > MANY_MEMBERS:
+            # It takes long.  An automaton belongs to one thread.
+            with nogil:
+                self.subsets.expand(state)
+        else:
+            self.subsets.expand(state)
+        return self.check()
+
     def __len__(self):
         """The states known so far."""
         return self.subsets.size()
@@ -234,8 +248,7 @@ cdef class SubsetAutomaton:
         cdef dict made
         known = self.rows.get(state)
         if known is None:
-            self.subsets.expand(state)
-            self.check()
+            self.expand(state)
             row = self.subsets.row(state)
             made = {}
             for i in range(row.size()):
@@ -253,8 +266,7 @@ cdef class SubsetAutomaton:
             symbol = alphabet.parts.symbol_of(c)
             if symbol == kDead:
                 return False
-            self.subsets.expand(state)
-            self.check()
+            self.expand(state)
             row = self.subsets.row(state)
             after = kDead
             for i in range(row.size()):

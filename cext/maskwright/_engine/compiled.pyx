@@ -56,7 +56,8 @@ cdef class Tables:
         self.indented = indented
         self.tokens = {}
         # Of many, others have their turns meanwhile.
-        patiently = in_time if len(plain_terms) > MANY_ENTRIES else iter
+        patiently = in_time if len(plain_terms) + len(records) > MANY_ENTRIES else iter
+        self.records.reserve(len(records))
         for entries in patiently(plain_terms):
             terms.clear()
             for term.automaton, term.target, term.tag in entries:
@@ -79,7 +80,6 @@ cdef class Tables:
             self.repeated.push_back(rep)
         for record in patiently(records):
             self.add_record(*record)
-
     def add_record(self, list keys, list sorts, list values, list absent, list key_bytes, list required, int32_t least,
                    int32_t most, uint32_t obligations, bint ordered, bint unique, bint bare,
                    int32_t open_, int32_t close_empty, int32_t colon,
@@ -160,19 +160,30 @@ cdef class Tables:
         return order
 
 
-cdef void link_tables(Program* program, vector[Guard]* guards, Tables tables, const vector[int32_t]& imports):
-    # Append tables to a program; `imports`: the rules that those from its own number on are.
-    cdef int32_t automata = <int32_t>program.automata.size(), plain = <int32_t>program.plain_terms.size()
+cdef void link_tables(Program* program, vector[Guard]* guards, Tables tables, list handles, const vector[int32_t]& imports):
+    # Append tables to a program; `handles`: of their automata, `imports`: the rules that those from its own number on are.
+    cdef int32_t automata = <int32_t>program.automata.size()
+    cdef AutomatonHandle handle
+    for handle in handles:
+        program.given.push_back(handle.automaton)
+        program.automata.push_back(handle.automaton)
+    if tables.rules.size() > MANY_ENTRIES:
+        with nogil:
+            link_entries(program, guards, tables, automata, imports)
+    else:
+        link_entries(program, guards, tables, automata, imports)
+
+
+cdef void link_entries(Program* program, vector[Guard]* guards, Tables tables, int32_t automata,
+                       const vector[int32_t]& imports) noexcept nogil:
+    # All but the automata, which begin at this number.
+    cdef int32_t plain = <int32_t>program.plain_terms.size()
     cdef int32_t repeated = <int32_t>program.repeated.size(), records = <int32_t>program.records.size()
     cdef int32_t first = <int32_t>program.rules.size(), own = <int32_t>tables.rules.size()
     cdef int32_t indented = <int32_t>program.indented.size()
-    cdef AutomatonHandle handle
     cdef RuleStart rule
     cdef RepeatedDef rep
     cdef size_t i, j
-    for handle in tables.handles:
-        program.given.push_back(handle.automaton)
-        program.automata.push_back(handle.automaton)
     program.plain_terms.append(tables.plain_terms)
     program.plain_calls.append(tables.plain_calls)
     program.plain_final.insert(program.plain_final.end(), tables.plain_final.begin(), tables.plain_final.end())
@@ -268,6 +279,7 @@ cdef class CompiledCore:
         for eos in self.engine.eos_ids:
             core.eos.push_back(eos)
         starts = {}
+        handles = []
         for each in self.tables:
             starts[id(each)] = rules + each.start_rule
             rules += <int64_t>each.rules.size()
@@ -275,11 +287,13 @@ cdef class CompiledCore:
             imports.clear()
             for imported in each.imports:
                 imports.push_back(starts[id(imported)])
-            link_tables(core.program, &core.tracker.guards, each, imports)
+            own = [*each.handles]
+            handles += own
+            link_tables(core.program, &core.tracker.guards, each, own, imports)
         core.program.start_rule = first.start_rule
         if first.lexer is not None:
             core.program.lexer = first.lexer.automaton
-        handles = [handle for each in self.tables for handle in (each.lexer, *each.handles)]
+            handles.append(first.lexer)
         Py_INCREF(handles)
         core.handles = <void*>handles
         core.scratch.stack.resize(self.engine.longest + 1)

@@ -13,9 +13,10 @@ from libc.string cimport memcpy
 from libcpp.algorithm cimport sort
 from libcpp.string cimport string
 
+from maskwright._engine.containers cimport ScratchIds
 from maskwright._engine.sizes cimport ALLOCATION, MAP_ENTRY, vector_bytes
 from maskwright._engine.limits cimport deadline_heavy, deadline_worked
-from maskwright._engine.lexemes cimport NO_TAG
+from maskwright._engine.lexemes cimport LexState, NO_TAG
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_first
 from maskwright._engine.longest_match cimport column_tag, lexer_begin, lexer_of, lexer_start_set
@@ -25,6 +26,9 @@ from maskwright._engine.program cimport (
 )
 from maskwright._engine.rules cimport parse_advance, parse_expand, parse_guard, parse_local, parse_rule_start
 from maskwright._engine.columns cimport column_close, column_forget, column_push, column_resolve, node_intern
+
+cdef enum:
+    FEW_STARTS = 16        # lexemes that are told apart by a look at all of them
 
 
 cdef cbool item_before(const Item& a, const Item& b) noexcept nogil:
@@ -64,11 +68,26 @@ cdef int32_t node_union(Program* program, int32_t a, int32_t b) noexcept nogil:
 
 # --- parser states --------------------------------------------------------------------------
 
+cdef cbool start_listed(const ParserState* state, LexState* start, ScratchIds& many) noexcept nogil:
+    # Whether a lexeme is among those waited for.  Few are looked through; beyond these, they are in `many`.
+    cdef size_t i, size = state.starts.size()
+    if size < FEW_STARTS:
+        for i in range(size):
+            if state.starts[i] == start:
+                return True
+        return False
+    for i in range(0 if size == FEW_STARTS else size - 1, size):
+        if many.find(<int64_t>state.starts[i]) < 0:
+            many.insert(<int64_t>state.starts[i], 0)
+    return many.find(<int64_t>start) >= 0
+
+
 cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
     # The lexemes waited for, each once, and the bytes that they can begin with.
     cdef size_t i, j, k
     cdef DottedItem* local
     cdef cbool known
+    cdef ScratchIds many, guards
     cdef const uint64_t* first
     cdef vector[uint64_t] terminals
     cdef int32_t guard
@@ -78,17 +97,11 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
         if program.nodes[state.items[i].node].indent > state.indent:
             state.indent = program.nodes[state.items[i].node].indent
         guard = parse_guard(program, state.items[i].local)
-        if guard:
-            known = False
-            for k in range(state.guards.size()):
-                known = known or state.guards[k] == guard
-            if not known:
-                state.guards.push_back(guard)
+        if guard and guards.find(guard) < 0:
+            guards.insert(guard, 0)
+            state.guards.push_back(guard)
         for j in range(local.terms.size()):
-            known = False
-            for k in range(state.starts.size()):
-                known = known or state.starts[k] == local.terms[j]
-            if not known:
+            if not start_listed(state, local.terms[j], many):
                 state.starts.push_back(local.terms[j])
                 first = lex_first(local.terms[j])
                 for k in range(4):
