@@ -23,7 +23,7 @@ test: build
 test-slow: build
 	$(PYTEST) -m "slow and not hostile"
 
-# All hostile sources with the usual deadline, two at a time: ten minutes, and up to 2 GB for each of the processes.
+# All hostile sources with the usual deadline, two at a time: a quarter of an hour, and up to 2 GB for each of the processes.
 test-hostile: build
 	$(BIN)/python -m pytest -m hostile
 

@@ -5,7 +5,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_has
-from maskwright._engine.limits cimport deadline_passed, deferred_free_breathe
+from maskwright._engine.limits cimport deadline_passed, deadline_worked, deferred_free_breathe
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.char_index cimport bits_release
 from maskwright._engine.lexemes cimport LexMask, LexState, NO_TAG, Override, ResidualView
@@ -187,7 +187,8 @@ cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* 
     cdef uint64_t first[4]
     # Many keys end in this group: which one it was matters only if the token goes on to the next one.
     cdef int32_t key = ANY_KEY if lex_keeps_text(lex) else NO_KEY
-    if not mask_open(core, mask, lex, parser):
+    deadline_worked(&core.index.deadline, mask.crossings.size())
+    if deadline_passed(&core.index.deadline) or not mask_open(core, mask, lex, parser):
         return
     for i in range(mask.crossings.size()):
         if mask.crossings[i].tag != known:
