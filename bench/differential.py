@@ -167,7 +167,9 @@ class Sides:
     def _spliced(self, prefix: list[int], token: int, instance: bytes) -> bytes | None:
         """A whole text that the other engine accepts, of which the end is that of the instance."""
         before = self.words.decode([*prefix, token])
-        for start in range(max(len(before) - _BACK, 0), len(instance)):
+        at = len(self.words.decode(prefix))
+        # What came before comes once more only where nothing else helps: a key would come twice.
+        for start in (*range(at, len(instance)), *range(max(at - _BACK, 0), at)):
             for bridge in _BRIDGES:
                 end = bridge + instance[start:]
                 try:
