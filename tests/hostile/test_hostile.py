@@ -25,7 +25,7 @@ SLACK = 1.0
 """Processor time that an operation may take above its deadline (seconds): for the usual one, it ends within 6 s.  On a quiet machine it is a
 quarter of that."""
 
-WAITS = 0.05
+WAITS = 0.1
 """How long another thread may wait for a turn (seconds).  On a quiet machine that is 0.02 s, but for what happens now and then; on a busy
 one, or in a full process, it is more."""
 
