@@ -92,7 +92,7 @@ private:
         Free free;
     };
     static constexpr size_t kMost = 64;  // that wait; whoever brings more frees it himself
-    static constexpr int64_t kMany = 16;  // of these: no more yielding
+    static constexpr int64_t kMany = 16;  // of these: no more rests
 
     using Clock = std::chrono::steady_clock;
     static constexpr std::chrono::microseconds kRest{1};  // at least; in fact what a timer takes

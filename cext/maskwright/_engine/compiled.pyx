@@ -80,6 +80,7 @@ cdef class Tables:
             self.repeated.push_back(rep)
         for record in patiently(records):
             self.add_record(*record)
+
     def add_record(self, list keys, list sorts, list values, list absent, list key_bytes, list required, int32_t least,
                    int32_t most, uint32_t obligations, bint ordered, bint unique, bint bare,
                    int32_t open_, int32_t close_empty, int32_t colon,
@@ -174,8 +175,7 @@ cdef void link_tables(Program* program, vector[Guard]* guards, Tables tables, li
         link_entries(program, guards, tables, automata, imports)
 
 
-cdef void link_entries(Program* program, vector[Guard]* guards, Tables tables, int32_t automata,
-                       const vector[int32_t]& imports) noexcept nogil:
+cdef void link_entries(Program* program, vector[Guard]* guards, Tables tables, int32_t automata, const vector[int32_t]& imports) noexcept nogil:
     # All but the automata, which begin at this number.
     cdef int32_t plain = <int32_t>program.plain_terms.size()
     cdef int32_t repeated = <int32_t>program.repeated.size(), records = <int32_t>program.records.size()
