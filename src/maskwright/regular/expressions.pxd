@@ -12,6 +12,7 @@ cdef class Lit:
 @cython.no_gc
 cdef class _Inner:
     cdef object _hash
+    cdef Py_ssize_t _weight
 
 @cython.no_gc
 cdef class Cat(_Inner):

@@ -44,6 +44,8 @@ class _Inner:
     """Equality and a cached hash by structure, without recursion."""
 
     _hash: int | None
+    _weight: int
+    """As ``weight`` counts; 0: nobody asked."""
 
     def __hash__(self) -> int:
         known = self._hash
@@ -183,28 +185,53 @@ _fields: dict[type, tuple[str, ...]] = {Limits: ()}
 
 
 def weight(value: Any, most: int) -> int:
-    """How many small objects a tree, or something that holds trees, is made of: roughly, and few above ``most`` are counted."""
+    """How many small objects a tree, or something that holds trees, is made of: roughly, and few above ``most`` are counted.
+
+    A tree that is asked about, alone or in a tuple, keeps its number.
+    """
+    several: bool = isinstance(value, tuple)
+    total: int = 1 if several else 0
+    for each in value if several else (value,):
+        if isinstance(each, _Inner):
+            root: _Inner = each
+            if root._weight == 0:
+                root._weight = _weight(root, most)
+            total += root._weight
+        elif isinstance(each, str):
+            total += 1 + len(each) // _TEXT
+        else:
+            total += _weight(each, most)
+        if total > most:
+            break
+    return total
+
+
+def _weight(value: Any, most: int) -> int:
     total: int = 0
     stack = [value]
     while stack and total <= most:
         each = stack.pop()
         total += 1
-        if isinstance(each, (str, bytes)):
+        if isinstance(each, _Inner):
+            inner: _Inner = each
+            if inner._weight > 0:
+                total += inner._weight - 1
+            elif isinstance(each, Repeat):
+                stack.append(each.body)
+            elif isinstance(each, Machine):
+                total += _STATES * len(each.moves) + len(each.accepts)
+            else:
+                stack.append(each.parts)
+        elif isinstance(each, (str, bytes)):
             total += len(each) // _TEXT
         elif isinstance(each, tuple):
             if len(each) > most:
                 return total + len(each)
             stack.extend(each)
-        elif isinstance(each, (Cat, Alt)):
-            stack.append(each.parts)
         elif isinstance(each, Chars):
             total += 2 * len(each.ranges)
         elif isinstance(each, Lit):
             total += len(each.text) // _TEXT
-        elif isinstance(each, Repeat):
-            stack.append(each.body)
-        elif isinstance(each, Machine):
-            total += _STATES * len(each.moves) + len(each.accepts)
         elif each is not None and not isinstance(each, (bool, int)):
             names = _fields.get(type(each))
             if names is None:

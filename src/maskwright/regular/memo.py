@@ -28,7 +28,7 @@ def remembered(most: int) -> Callable[[_F], _F]:
         def asked(*arguments: Any, **named: Any) -> Any:
             nonlocal held
             answer = function(*arguments, **named)
-            added = weight((arguments, *named.values(), answer), ROOM)
+            added = weight((*arguments, *named.values(), answer), ROOM)
             if held + added > ROOM:
                 cached.cache_clear()
                 held = 0
