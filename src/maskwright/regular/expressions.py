@@ -220,7 +220,7 @@ def _weight(value: Any, most: int) -> int:
                 stack.append(each.body)
             elif isinstance(each, Machine):
                 total += _STATES * len(each.moves) + len(each.accepts)
-            else:
+            elif isinstance(each, (Cat, Alt)):
                 stack.append(each.parts)
         elif isinstance(each, (str, bytes)):
             total += len(each) // _TEXT
