@@ -31,7 +31,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ir.adjacency": ("lexing", "lexing_lookahead", "check_grammar", "lark"),
     "base.disk_cache": ("disk_cache", "engine_cache", "table_cache"),
     "frontends.characters": ("gbnf", "structural_tag"),
-    "frontends.json_schema.numbers.multiples": ("multiples", "numbers"),
+    "frontends.json_schema.numbers.multiples": ("multiples", "numbers", "number_digits"),
     "frontends.json_schema.numbers.texts": ("numbers", "number_digits", "number_range"),
     "frontends.json_schema.algebra.unevaluated": ("json_schema", "dialects", "schema_fuzz", "official_suite"),
     "regular.merging": ("merging", "lexing", "lark"),

@@ -5,7 +5,8 @@ What Python sees of it.  The modules are in ``_engine``, in layers (ARCHITECTURE
 
 from maskwright._engine.rows import checked_tree, set_threads  # no-cython-lint
 from maskwright._engine.engine import AutomatonHandle, Engine  # no-cython-lint
-from maskwright._engine.compiled import CompiledCore, Tables  # no-cython-lint
+from maskwright._engine.tables import Tables  # no-cython-lint
+from maskwright._engine.compiled import CompiledCore  # no-cython-lint
 from maskwright._engine.matcher import Matcher  # no-cython-lint
 from maskwright._engine.content import (
     automata_bytes, automaton_content, content_key, content_keys, repeated,  # no-cython-lint

@@ -119,7 +119,7 @@ ENGINE = {
     "json_values": ("tracked", "values", "item_groups", "tracker"),
     "matcher": ("core", "threads", "costs", "distinct", "clash_free", "alive", "states", "distinct_masks", "frame_masks", "lexed_masks", "masks", "completion", "generations", "tasks", "moves"),
     "state_sets": ("set_states", "set_stacks", "frames", "lexed_sets", "sets"),
-    "api": ("rows", "engine", "compiled", "position", "matcher", "content", "tracing", "state_sets_api", "batch"),
+    "api": ("rows", "engine", "tables", "compiled", "position", "matcher", "content", "tracing", "state_sets_api", "batch"),
 }  # fmt: skip
 # Modules that import something behind them.
 EXCEPTIONS = {

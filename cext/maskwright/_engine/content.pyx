@@ -20,7 +20,7 @@ from maskwright._engine.lexemes cimport (
 from maskwright._engine.longest_match cimport Lexer, lexer_of
 from maskwright._engine.program cimport Call, PlainTerm, RecordDef, RepeatedDef
 from maskwright._engine.engine cimport AutomatonHandle, handle_bytes
-from maskwright._engine.compiled cimport Tables
+from maskwright._engine.tables cimport Tables
 from maskwright._engine.matcher cimport Matcher
 
 # --- Plain data as a key: its content as bytes.

@@ -149,3 +149,28 @@ def test_the_longest_numbers_are_taken_by_a_validator_that_holds_doubles(schema)
         if "." not in text:
             longest = max(longest, len(text.lstrip("-")))
     assert longest in {0, 15, 16}
+
+
+@pytest.mark.parametrize(("divisor", "digits"), [("7", 3), ("70", 3), ("0.7", 2), ("0.07", 3), ("0.001", 2)])
+def test_multiples_have_at_most_so_many_digits(divisor, digits):
+    # Of fractions, those before the point and behind it together.
+    reads = matcher(plain_multiples(Decimal(divisor), digits, DEFAULT_LIMITS))
+    places = max(-Decimal(divisor).as_tuple().exponent, 0)
+    refused = 0
+    for n in (*range(1_000), *range(1_000, 2_000_000, 199)):
+        text = f"{Decimal(divisor) * n:f}"
+        if Decimal(divisor).normalize().as_tuple().digits == (1,) or not places:
+            fits = len(text.partition(".")[0]) <= digits
+        else:
+            fits = len(text) <= digits + 1 + max(digits, places)
+        refused += not fits
+        assert reads(text) == fits, text
+    assert refused
+
+
+def test_very_many_remainders_are_a_limit_before_they_are_made():
+    few = mw.Limits(max_regex_states=1_000)
+    with pytest.raises(mw.LimitError, match="max_regex_states") as caught:
+        plain_multiples(Decimal("0.00997"), 20, few)
+    # So many before equal ones are one: there may be too many to make.
+    assert caught.value.given == 3 + 7 * 997
