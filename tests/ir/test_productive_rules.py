@@ -12,7 +12,22 @@ import toys
 import maskwright as mw
 from maskwright._core import CompiledCore, Matcher
 from maskwright.ir import prune
-from maskwright.ir.grammar import FAIL, Body, Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq, Term
+from maskwright.ir.grammar import (
+    FAIL,
+    Body,
+    Choice,
+    Distinct,
+    Expr,
+    Grammar,
+    Lexeme,
+    Member,
+    OtherMembers,
+    Record,
+    Ref,
+    Repeated,
+    Seq,
+    Term,
+)
 from maskwright.regular.expressions import Lit
 
 A = Term(Lexeme("a", Lit("a")))
@@ -61,6 +76,56 @@ def test_random_grammars() -> None:
         bodies = [body(rng, size) for _ in range(size)]
         grammar = Grammar(rules=list(bodies), names=[str(i) for i in range(size)])
         assert prune.productive_rules(grammar) == naive(grammar)
+
+
+def values(rng: random.Random, obligations: int) -> tuple[tuple[int, int], ...]:
+    """Ways to write a value: a rule out of three, and the obligations that it reaches."""
+    return tuple((rng.randrange(3), rng.randrange(1 << obligations)) for _ in range(rng.randint(0, 3)))
+
+
+def record(rng: random.Random) -> Record:
+    owed = rng.randint(0, 3)
+    members = tuple(
+        Member(str(i), values(rng, owed), rng.random() < 0.3, rng.randrange(1 << owed))
+        for i in range(rng.randint(0, 4))
+    )
+    others = tuple(OtherMembers(None, values(rng, owed)) for _ in range(rng.randint(0, 2)))
+    least = rng.randint(0, 4)
+    most = rng.choice((None, least, least + 1, least + 3))
+    return Record(members, others, A, A, A, A, A, least, most, owed)
+
+
+def can_be_written(of: Record, good: list[bool]) -> bool:
+    """All choices of members and of the ways to write them, one by one."""
+    choices = [
+        [(1, bits) for rule, bits in member.values if good[rule]]
+        + ([] if member.required else [(0, member.absent)])
+        for member in of.members
+    ]
+    more = [bits for other in of.others for rule, bits in other.values if good[rule]]
+    # So many undeclared ones are enough for each obligation and for the least number.
+    for declared in itertools.product(*choices):
+        for several in range(1 + (of.obligations + of.min if more else 0)):
+            count = several + sum(number for number, _ in declared)
+            if count < of.min or (of.max is not None and count > of.max):
+                continue
+            for undeclared in itertools.combinations_with_replacement(sorted(set(more)), several):
+                reached = 0
+                for bits in (*(bits for _, bits in declared), *undeclared):
+                    reached |= bits
+                if reached == (1 << of.obligations) - 1:
+                    return True
+    return False
+
+
+def test_random_records() -> None:
+    answers = []
+    for seed in range(3000):
+        rng = random.Random(seed)
+        of, good = record(rng), [rng.random() < 0.7 for _ in range(3)]
+        answers.append(can_be_written(of, good))
+        assert prune.is_completable(of, good) == answers[-1], of
+    assert 500 < sum(answers) < 2500
 
 
 def test_long_chains() -> None:
@@ -114,3 +179,15 @@ def test_items_that_derive_nothing_end_a_repetition(first: Expr, rest: Expr) -> 
 def accepts(core: CompiledCore, text: bytes) -> bool:
     matcher = Matcher(core)
     return (not text or matcher.accept_bytes(text)) and matcher.is_accepting
+
+
+def test_an_array_of_different_items_without_those_that_derive_nothing() -> None:
+    # What is left of it: the second kind of items, of which nobody said that there are always more.
+    array = Choice((Seq((A, Ref(1))), Seq((A, Ref(2)))))
+    rules: list[Body | None] = [Distinct(array, free=2, provided=(1,)), FAIL, A]
+    grammar = Grammar(rules=rules, names=["array", "none", "some"])
+    (pruned, _, _) = prune.prune(grammar).rules
+    assert isinstance(pruned, Distinct)
+    assert (pruned.array, pruned.free, pruned.provided) == (Choice((Seq((A, Ref(2))),)), None, ())
+    assert prune.is_satisfiable(grammar)
+    assert not prune.is_satisfiable(Grammar(rules=[FAIL], names=["none"]))
