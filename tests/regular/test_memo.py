@@ -8,6 +8,7 @@ import gc
 import pytest
 
 import maskwright as mw
+from maskwright.frontends.json_schema.algebra.groups import ArrayGroup, NumberGroup, StringGroup
 from maskwright.regular import memo
 from maskwright.regular.expressions import Alt, Cat, Chars, Lit, Repeat, weight
 from maskwright.regular.memo import remembered
@@ -64,6 +65,9 @@ def test_the_weight_of_trees() -> None:
     assert weight(Cat((letters, letters)), 1_000) == 12
     assert weight(Alt((letters,) * 300_000), 1_000) > 1_000
     assert weight(((1, 2), "x"), 1_000) == 5
+    # A class is what it is, and has none of the fields of its instances.
+    for kind in (StringGroup, ArrayGroup, NumberGroup):
+        assert weight((kind, (kind, letters)), 1_000) == 9
 
 
 def _bytes() -> int:

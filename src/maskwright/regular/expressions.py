@@ -232,7 +232,7 @@ def _weight(value: Any, most: int) -> int:
             total += 2 * len(each.ranges)
         elif isinstance(each, Lit):
             total += len(each.text) // _TEXT
-        elif each is not None and not isinstance(each, (bool, int)):
+        elif each is not None and not isinstance(each, (bool, int, type)):
             names = _fields.get(type(each))
             if names is None:
                 names = ("key", "regular") if hasattr(each, "regular") else ()
