@@ -11,11 +11,20 @@ from byte_walks import BYTES
 from sampling_models import Exact, bigram_model, predicate
 
 import maskwright as mw
-from maskwright.errors import MaskwrightError
-from maskwright.sampling import GrammarConstraint, Predicate, awrs, pooled, rejection_sampling, smc
+from maskwright.errors import ConstraintError, MaskwrightError
+from maskwright.sampling import (
+    GrammarConstraint,
+    LanguageModel,
+    ModelState,
+    Predicate,
+    awrs,
+    pooled,
+    rejection_sampling,
+    smc,
+)
 from maskwright.sampling.adaptive import awrs_batch
 from maskwright.sampling.resampling import resample
-from maskwright.search import Strategy, best_first, mcts, search
+from maskwright.search import Session, Strategy, best_first, mcts, search
 
 
 def test_what_is_not_pooled() -> None:
@@ -114,3 +123,70 @@ def test_large_numbers_that_mean_something() -> None:
     found = smc(bigram_model(), Exact(), 2, seed=0, **options)
     same = smc(bigram_model(), Exact(), 2, seed=0, power=2.0**70, max_tokens=2**60, lookahead=50)
     assert found.sequences == same.sequences and found.log_evidence == same.log_evidence
+
+
+class Scored(LanguageModel):
+    """One that answers with given scores, whatever came."""
+
+    vocab_size, eos_ids = BYTES.vocab_size, BYTES.eos_ids
+
+    def __init__(self, scores: Any) -> None:
+        self.scores = scores
+
+    def state(self, prefixes: Any) -> ModelState:
+        return ScoredState(self.scores)
+
+
+class ScoredState(ModelState):
+    def __init__(self, scores: Any) -> None:
+        self.logprobs = scores
+
+    def extend(self, parents: Any, tokens: Any) -> ModelState:
+        return self
+
+
+@pytest.mark.parametrize(
+    ("value", "size"), [(np.nan, BYTES.vocab_size), (np.inf, BYTES.vocab_size), (-1.0, BYTES.vocab_size - 1)]
+)
+def test_scores_of_a_model_that_are_none(value: float, size: int) -> None:
+    scores = np.full((1, size), -1.0)
+    scores[0, 97] = value
+    model, grammar = Scored(scores), mw.compile_regex("a{1,3}", BYTES)
+    constraint = GrammarConstraint(grammar)
+    for run in (
+        lambda: best_first(model, constraint, max_tokens=6),
+        lambda: mcts(model, constraint, lambda ids: 1.0, max_tokens=6),
+        lambda: search(
+            model, Strategy("beam", max_tokens=6), {"grammar": constraint}, lambda text: 1.0, budget=9
+        ),
+        lambda: Session(model, grammar, max_tokens=6).forward(),
+    ):
+        with pytest.raises(MaskwrightError, match="the model's log-probabilities"):
+            run()
+
+
+def test_verdicts_that_are_no_booleans() -> None:
+    scores = np.log(np.full((2, 4), 0.25))
+    for answer in (np.ones(2, int), np.ones(3, bool), np.array(["False", "True"]), None, [np.nan, 1.0]):
+        for method in ("auto", "recursive", "geometric"):
+            with pytest.raises(ConstraintError, match=r"must answer booleans \[\d\]"):
+                awrs_batch(scores, lambda rows, tokens, answer=answer: answer, 0, method=method)
+    # A list of them is one.
+    draws = awrs_batch(scores, lambda rows, tokens: [True] * len(rows), 0)
+    assert draws.log_weights.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "many", [1 << 31, 1 << 70, 10**5000], ids=["31 bits", "70 bits", "not written by Python"]
+)
+def test_so_many_would_never_end(many: int) -> None:
+    run = {"max_tokens": 4}
+    for name, call in {
+        "rejuvenation": lambda: smc(bigram_model(), Exact(), 3, rejuvenation=many, **run),
+        "max_accepts": lambda: awrs(np.zeros(4), bool, 1, method="geometric", max_accepts=many),
+        "max_rejects": lambda: awrs(np.zeros(4), bool, 1, max_rejects=many),
+        "probes": lambda: awrs(np.zeros(4), bool, 1, probes=many),
+        "n_samples": lambda: rejection_sampling(bigram_model(), predicate, many, **run),
+    }.items():
+        with pytest.raises(MaskwrightError, match=f"{name}: .* too many"):
+            call()

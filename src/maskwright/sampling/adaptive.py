@@ -56,6 +56,7 @@ from maskwright.sampling.logspace import (
     log,
 )
 from maskwright.sampling.order import Order, Table
+from maskwright.sampling.resampling import at_most
 
 Verdicts = Callable[[Integers, Integers], npt.NDArray[np.bool_]]
 """``accept(rows [n], tokens [n]) -> verdicts [n]``; a pair comes at most once."""
@@ -159,7 +160,7 @@ def awrs_batch(
     return awrs_table(
         Table(logprobs),
         np.arange(len(logprobs)),
-        accept,
+        lambda at, tokens: _booleans(accept(at, tokens), len(at)),
         generator(rng, name="rng"),
         method=method,
         probes=probes,
@@ -330,6 +331,16 @@ def allowed_tokens(allowed: Any, size: int) -> Booleans:
     )
 
 
+def _booleans(answers: Any, count: int) -> Booleans:
+    """So many answers, or a ``ConstraintError``: what else numpy takes for true and false is no verdict."""
+    found = np.asarray(answers)
+    if found.dtype != np.bool_ or found.shape != (count,):
+        raise ConstraintError(
+            f"accept(rows [{count}], tokens [{count}]) answered {found.dtype} {list(found.shape)}; it must answer booleans [{count}]"
+        )
+    return found
+
+
 def boolean(answer: Any, what: str, about: Any) -> bool:
     """The answer, or a ``ConstraintError`` when it is no boolean (None: a forgotten ``return``)."""
     if isinstance(answer, (bool, np.bool_)):
@@ -348,10 +359,10 @@ def check_options(
     if method not in ("auto", "recursive", "geometric"):
         raise MaskwrightError(f'method is "auto", "recursive" or "geometric", not {method!r}')
     # With less the weight would be no estimate.
-    whole(probes, "probes", low=1)
-    whole(max_accepts, "max_accepts", low=2)
+    at_most(whole(probes, "probes", low=1), "probes")
+    at_most(whole(max_accepts, "max_accepts", low=2), "max_accepts")
     if max_rejects is not None:
-        whole(max_rejects, "max_rejects", low=2 if method == "geometric" else 1)
+        at_most(whole(max_rejects, "max_rejects", low=2 if method == "geometric" else 1), "max_rejects")
     if real(min_remaining, "min_remaining", high=1.0) == 1:
         raise MaskwrightError("min_remaining is a share of the mass below 1")
     if min_remaining and method == "geometric":

@@ -19,6 +19,7 @@ from maskwright.sampling.logspace import Booleans, Floats, Integers
 from maskwright.sampling.models import LanguageModel
 from maskwright.sampling.population import Counts
 from maskwright.sampling.posterior import Posterior
+from maskwright.sampling.resampling import at_most
 from maskwright.sampling.rows import Rows, rows_behind, score
 from maskwright.sampling.sequential import make_problem
 from maskwright.sampling.target import Target
@@ -71,7 +72,9 @@ class Asap:
 
     def sample(self, n_samples: int = 16) -> Posterior:
         """``n_samples`` walks; those that ran into a corner have weight zero, the others equal weights."""
-        walks = [self._walk() for _ in range(whole(n_samples, "n_samples", low=1))]
+        n_samples = whole(n_samples, "n_samples", low=1)
+        at_most(n_samples, "n_samples")
+        walks = [self._walk() for _ in range(n_samples)]
         is_complete = np.array([ended for _, ended in walks], dtype=bool)
         with np.errstate(divide="ignore"):
             weights = np.log(is_complete.astype(float))

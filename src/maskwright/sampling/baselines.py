@@ -17,6 +17,7 @@ from maskwright.sampling.logspace import MINUS_INFINITY, Floats, log
 from maskwright.sampling.models import LanguageModel
 from maskwright.sampling.population import Counts
 from maskwright.sampling.posterior import Posterior
+from maskwright.sampling.resampling import at_most
 from maskwright.sampling.sequential import check_fit, smc
 from maskwright.sampling.target import Potential, log_potential
 
@@ -81,6 +82,7 @@ def rejection_sampling(
     """
     n_samples = whole(n_samples, "n_samples", low=1)
     max_proposals = whole(max_proposals, "max_proposals", low=1)
+    at_most(n_samples, "n_samples")
     reward_bound = real(reward_bound, "reward_bound")
     if not 0 < reward_bound < math.inf:
         raise MaskwrightError(f"reward_bound is positive and finite, not {reward_bound}")

@@ -24,12 +24,18 @@ _ROUNDED = 1e-6
 """By how much the sum of weights may miss 1: weights may have been single precision once."""
 
 
+def at_most(count: int, name: str) -> None:
+    """Raise ``MaskwrightError`` for more than ``MOST``."""
+    if count > MOST:
+        given = str(count) if count < 1 << 1000 else "so many"  # Python does not write any number
+        raise MaskwrightError(f"{name}: {given} are too many, at most {MOST} make sense")
+
+
 def check_particles(n_particles: int, ess_threshold: float, scheme: str) -> None:
     """Raise ``MaskwrightError`` for options of particles that make no sense."""
     if isinstance(n_particles, bool) or not isinstance(n_particles, (int, np.integer)) or n_particles < 1:
         raise MaskwrightError(f"n_particles is a number, at least 1, not {n_particles!r}")
-    if n_particles > MOST:
-        raise MaskwrightError(f"n_particles: {n_particles} are too many, at most {MOST} make sense")
+    at_most(n_particles, "n_particles")
     real(ess_threshold, "ess_threshold", high=1.0)
     if scheme not in SCHEMES:
         raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {scheme!r}")

@@ -33,7 +33,7 @@ from maskwright.sampling.models import LanguageModel
 from maskwright.sampling.population import FINISHED, Population, Problem
 from maskwright.sampling.posterior import Posterior
 from maskwright.sampling.rejuvenation import Paths, rejuvenate
-from maskwright.sampling.resampling import MOST, check_particles, is_uneven, resample
+from maskwright.sampling.resampling import at_most, check_particles, is_uneven, resample
 from maskwright.sampling.target import Potential, Target
 
 _AWRS_OPTIONS = {"max_accepts", "max_rejects", "method", "min_remaining", "probes"}
@@ -267,6 +267,6 @@ def _check_options(
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least[name]:
             raise MaskwrightError(f"{name} is a number, at least {least[name]}, not {value!r}")
     particles = int(islands) * int(n_particles)
-    for name, count in (("islands", islands), ("rollouts", rollouts), ("islands of n_particles", particles)):
-        if count > MOST:
-            raise MaskwrightError(f"{name}: {count} are too many, at most {MOST} make sense")
+    del given["lookahead"]  # more than there are tokens is all of them
+    for name, count in (*given.items(), ("islands of n_particles", particles)):
+        at_most(count, name)

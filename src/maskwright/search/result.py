@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maskwright.errors import ConstraintError, MaskwrightError
+from maskwright.errors import ConstraintError, MaskwrightError, ModelError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats
 from maskwright.sampling.models import LanguageModel, one_end
@@ -54,7 +54,15 @@ def check_problem(model: Any, constraint: Any, **least: tuple[int, int]) -> None
 def allowed_scores(
     model: LanguageModel, constraint: Constraint, states: list[Any], logprobs: Floats
 ) -> Floats:
-    """log p of the tokens that the masks allow [rows, V], all EOS ids as the first one; minus infinity elsewhere."""
+    """log p of the tokens that the masks allow [rows, V], all EOS ids as the first one; minus infinity elsewhere.
+
+    Raises ``ModelError`` for another shape, NaN and plus infinity."""
+    shape, wanted = np.shape(logprobs), (len(states), model.vocab_size)
+    if shape != wanted:
+        raise ModelError(f"the model's log-probabilities are [rows, V] = {list(wanted)}, not {list(shape)}")
+    # NaN is the greatest of numbers that it is among.
+    if not (np.max(logprobs, axis=1) < np.inf).all():
+        raise ModelError("the model's log-probabilities contain NaN or plus infinity")
     scores: Floats = np.array(one_end(logprobs, model.eos_ids))
     masks = constraint.masks(states)
     if masks is not None:
