@@ -12,7 +12,7 @@ from diffusion_oracle import SLOTS, allowed_by_slot, checked, fillings, random_c
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import Oracle
-from toys import PIECES, compile_ir, grammar, grammars, term
+from toys import PIECES, byte_vocabulary, compile_ir, grammar, grammars, term
 
 from maskwright.compiling.compiler import CompiledGrammar, compile_lark, compile_regex
 from maskwright.diffusion.canvas import Canvas
@@ -354,3 +354,19 @@ def test_a_slot_that_was_given_with_a_forbidden_id() -> None:
     assert canvas.replace(0, 1)
     with pytest.raises(VocabularyError, match="forbidden_ids"):
         Canvas(compile_regex("a", AB), [None], forbidden_ids=[9])
+
+
+def test_copies_go_their_own_way() -> None:
+    import copy
+
+    compiled = compile_regex("a{2}|a{4}", byte_vocabulary())
+    for make in (copy.copy, copy.deepcopy):
+        canvas = Canvas(compiled, [None] * 4)
+        other = make(canvas)
+        assert canvas.try_commit(3, 97)
+        other.fill(2)
+        for each in (canvas, other):
+            for slot in list(each.open):
+                each.fill(slot)
+            text = bytes(token for token in each.tokens if 0 <= token < 256)
+            assert text in (b"aa", b"aaaa")

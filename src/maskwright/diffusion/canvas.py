@@ -13,7 +13,6 @@ goes straight to the end, except where two undeclared keys of one object may tur
 from __future__ import annotations
 
 import contextlib
-import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -121,10 +120,16 @@ class Canvas(HoldsSets):
         return Reading(sets, Slots(tokens, optional), self.reading.ends, self.reading.banned)
 
     def fork(self) -> Canvas:
-        """A canvas that goes its own way from here."""
-        other = copy.copy(self)
+        """A canvas that goes its own way from here; what ``copy`` and ``deepcopy`` make, too."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
         other.reading = self.reading.fork()
         return other
+
+    __copy__ = fork
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Canvas:
+        return self.fork()
 
     _repr_html_ = canvas_html
 

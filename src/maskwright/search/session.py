@@ -109,6 +109,12 @@ class Session:
         self.retries = 0
         """How often something was taken back."""
 
+    def __copy__(self) -> Session:
+        raise MaskwrightError("a session cannot be copied: begin another one, with the same seed")
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Session:
+        return self.__copy__()
+
     @property
     def text(self) -> str:
         """What was written so far."""
