@@ -106,6 +106,8 @@ class Limits:
             if name == "max_seconds":
                 if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
                     raise ValueError(f"max_seconds={value!r} is no number from 0 on")
+                if isinstance(value, int) and value > 2**62:
+                    raise ValueError(f"max_seconds is above {2**62}: counters end there")
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name}={value!r} is no integer above 0")

@@ -489,3 +489,19 @@ def test_building_a_tag_looks_at_the_deadline() -> None:
     with pytest.raises(mw.LimitError) as raised, deadline(1e-9):
         to_grammar({"type": "structural_tag", "format": shared})
     assert raised.value.limit == "max_seconds"
+
+
+def test_types_that_the_place_tells() -> None:
+    # As SGLang and others write them: a tag in a list of tags, and what is around all.
+    schema = {"type": "json_schema", "json_schema": {"type": "object"}}
+    tag = {"begin": "<f=x>", "content": schema, "end": "</f>"}
+    for outer in ({}, {"type": "structural_tag"}):
+        for inner in ({}, {"type": "tag"}):
+            several = {"type": "triggered_tags", "triggers": ["<f="], "tags": [{**inner, **tag}]}
+            assert accepts(mw.compile_structural_tag({**outer, "format": several}, BYTES), "a <f=x>{}</f> b")
+            listed = {"type": "tags_with_separator", "tags": [{**inner, **tag}], "separator": ","}
+            found = mw.compile_structural_tag({**outer, "format": listed}, BYTES)
+            assert accepts(found, "<f=x>{}</f>,<f=x>{}</f>")
+    for wrong in ({**tag}, {"type": "sequence", "elements": [tag]}, {"type": "other", "format": several}):
+        with pytest.raises(GrammarError, match="type"):
+            mw.compile_structural_tag({"format": wrong} if "format" not in wrong else wrong, BYTES)

@@ -56,6 +56,11 @@ def exact_bytes(data: bytes) -> bytes:
     return data if type(data) is bytes else bytes(memoryview(data))
 
 
+def exact_text(text: str) -> str:
+    """The text itself, whatever a subclass says about it."""
+    return text if type(text) is str else str.__str__(text)
+
+
 def check_type(value: object, kind: type | tuple[type, ...], name: str, error: type[Exception]) -> None:
     """Raises unless the value is of one of these types."""
     if not isinstance(value, kind):

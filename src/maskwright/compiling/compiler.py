@@ -15,7 +15,7 @@ import numpy as np
 from maskwright._core import Tables, automata_bytes, content_keys
 from maskwright.base.arguments import check_limits, check_type
 from maskwright.base.collection import rare_collection
-from maskwright.base.deadline import deadline, in_time, let_go
+from maskwright.base.deadline import check_time, deadline, in_time, let_go
 from maskwright.compiling import shipped_tables, table_cache
 from maskwright.compiling.compiled import CompiledGrammar as CompiledGrammar
 from maskwright.compiling.compiled import keep_grammar
@@ -101,9 +101,11 @@ def job_of(source: Any, limits: Limits, own: Callable[[_T], _T] = lambda content
     ``own`` makes a copy of what the caller may change before it is read.  Raises ``GrammarError`` for what is no source.
     """
     check_limits(limits)
+    # However deep, as the operators do not have them.
+    while isinstance(source, Type):
+        check_time()
+        source = source.of
     if isinstance(source, EXPRESSIONS):
-        if isinstance(source, Type):
-            return job_of(source.of, limits, own)
         return Job(Expressions(lambda each: _operand_part(each, limits, own), limits).part(source), limits)
     if isinstance(source, JsonSchema):
         options = SchemaOptions(

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from maskwright._core import content_key
-from maskwright.base.arguments import check_limits, check_type, exact_bytes
+from maskwright.base.arguments import check_limits, check_type, exact_bytes, exact_text
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
@@ -103,17 +103,18 @@ def _choices(options: SchemaOptions, limits: Limits) -> bytes:
 
 def regex_part(pattern: str, flavour: Flavour, flags: str | int, limits: Limits) -> Import:
     """The texts that a regular expression matches as a whole."""
-    _check_text(pattern, "a pattern")
+    pattern = _checked_text(pattern, "a pattern")
     check_type(flags, (str, int), "flags", GrammarError)
+    flags = exact_text(flags) if isinstance(flags, str) else int(flags)
     return Import(
-        ("regex", pattern, flavour, str(flags), limits),
+        ("regex", pattern, flavour, flags, limits),
         lambda: regex.to_grammar(pattern, flavour, flags, limits),
     )
 
 
 def gbnf_part(text: str, root: str, limits: Limits, symbols: Iterable[str] = ()) -> Import:
     """The texts of a grammar in GBNF."""
-    _check_text(text, "a grammar")
+    text = _checked_text(text, "a grammar")
     names = None if isinstance(symbols, (str, bytes)) or not isinstance(symbols, Iterable) else list(symbols)
     if names is None or not all(isinstance(name, str) for name in names):
         raise GrammarError(f"symbols: expected names of rules, got {symbols!r}")
@@ -135,7 +136,7 @@ def lark_part(
     limits: Limits,
 ) -> Import:
     """The texts of a Lark grammar."""
-    _check_text(text, "a Lark grammar")
+    text = _checked_text(text, "a Lark grammar")
     check_type(start, str, "start", GrammarError)
     check_type(import_paths, (list, tuple), "import_paths", GrammarError)
     lark.check_size(text, limits)
@@ -200,6 +201,7 @@ def choice_part(texts: Iterable[str | bytes], limits: Limits) -> Import:
     return Import(("choice", words.key, has_empty, limits), make)
 
 
-def _check_text(text: object, what: str) -> None:
+def _checked_text(text: object, what: str) -> str:
     if not isinstance(text, str):
         raise GrammarError(f"{what} is a str, not {type(text).__name__}")
+    return exact_text(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-from maskwright.errors import GrammarError, UnsatisfiableError
+from maskwright.errors import GrammarError, UnsatisfiableError, no_recursion
 from maskwright.frontends.lexical import regular_expr
 from maskwright.ir.grammar import FAIL, Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -23,6 +23,7 @@ _FLAGS = {
 }
 
 
+@no_recursion()
 def to_grammar(
     pattern: str, flavour: Flavour = "python", flags: str | int = "", limits: Limits = DEFAULT_LIMITS
 ) -> Grammar:

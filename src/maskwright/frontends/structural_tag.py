@@ -99,7 +99,7 @@ def to_grammar(
     source = read_tag(tag, limits)
     check_size(source, limits)
     pointer = ""
-    if source.get("type") == "structural_tag" and "format" in source:
+    if source.get("type", "structural_tag") == "structural_tag" and "format" in source:
         source, pointer = source["format"], "/format"
     elif "triggers" in source and "structures" in source:
         source, pointer = legacy(source), ""
@@ -179,12 +179,12 @@ class _Builder:
         finally:
             self.depth -= 1
 
-    def check(self, source: object, pointer: str) -> str | None:
-        """The type of a well-formed format; None for one that is refused, which is noted."""
+    def check(self, source: object, pointer: str, usual: str | None = None) -> str | None:
+        """The type of a well-formed format, or the ``usual`` one at its place; None for one that is refused, which is noted."""
         check_time()
-        if not isinstance(source, dict) or not isinstance(source.get("type"), str):
+        kind = source.get("type", usual) if isinstance(source, dict) else None
+        if not isinstance(source, dict) or not isinstance(kind, str):
             raise GrammarError("a format is an object with a type", place=pointer or "#")
-        kind: str = source["type"]
         if kind not in _FIELDS:
             raise GrammarError(
                 f"unknown type {kind!r}: use one of {', '.join(_FIELDS)}", place=pointer or "#"
@@ -316,7 +316,7 @@ class _Builder:
 
     def opened(self, source: object, pointer: str, ends: tuple[str, ...]) -> tuple[str | Tokens, Expr]:
         """A tag as its begin (a text, or a token) and what follows that."""
-        if self.check(source, pointer) != "tag":
+        if self.check(source, pointer, "tag") != "tag":
             raise GrammarError("a tag is expected here", place=pointer)
         assert isinstance(source, dict)
         begin: str | Tokens

@@ -262,3 +262,18 @@ def test_embedded_json_where_the_lexer_is_not_safe() -> None:
 def accepts_whole(compiled: maskwright.CompiledGrammar, text: bytes) -> bool:
     matcher = compiled.matcher()
     return matcher.accept_bytes(text) and matcher.is_accepting
+
+
+def test_the_line_in_which_a_schema_ends_goes_on() -> None:
+    vocabulary = toys.byte_vocabulary()
+    for text in (
+        'start: "f(" %json {\n "type":"array"\n} ")"',
+        'start: ("f(" %json {\n "type":"array"\n} ) ")"',
+        'start: "f(" %json {\n "type":\n"array"} ")" // a comment\n | "g"\n',
+        'start: "f(" A ")"\nA: %regex {\n "substring_chars": "[1]"\n} // a comment\n',
+    ):
+        assert maskwright.compile_lark(text, vocabulary).matcher().accept_bytes(b"f([1])"), text
+    # Places are those of the source, from the next line on.
+    with pytest.raises(GrammarError) as caught:
+        maskwright.compile_lark('start: %json {\n"type":\n"array"} "x"\nother: )\n', vocabulary)
+    assert str(caught.value.place).startswith("4:")

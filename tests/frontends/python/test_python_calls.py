@@ -192,3 +192,22 @@ def test_what_cannot_be_written_is_named(function: Any, named: str) -> None:
     with pytest.raises(mw.GrammarError, match=named) as caught:
         mw.compile(function, BYTES)
     assert "\n" not in str(caught.value)
+
+
+class Query:
+    """Named before it is one."""
+
+
+def test_annotations_with_text_inside() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    global Query
+    Query = pydantic.create_model("Query", x=(int, ...))
+
+    def several(b: list["Query"], c: "dict[str, Query] | None" = None) -> None: ...  # noqa: UP037
+
+    class Callable_:
+        def __call__(self, b: list["Query"]) -> None: ...  # noqa: UP037
+
+    for function in (several, functools.partial(several, c=None), Callable_()):
+        assert accepts(mw.compile(function, BYTES), '{"b": [{"x": 1}]}')
+        assert not accepts(mw.compile(function, BYTES), '{"b": [1]}')

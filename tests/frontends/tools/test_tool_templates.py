@@ -384,3 +384,16 @@ def test_reading_never_fails() -> None:
             template.parse(one[end:], None)
         template.parse(one.replace("Rome", "[" * 100_000), TOOLS)
         template.parse(one.replace("2", "[" * 100_000), None)
+
+
+def test_parts_of_tools_do_not_depend_on_what_came_before() -> None:
+    # Each in a vocabulary of its own: what readable values are is remembered for all of them.
+    from maskwright.frontends.tools.arguments import _readable
+
+    for first in ({}, {"type": ["string", "number"]}, {"type": ["string", "null"]}, {"type": "object"}):
+        _readable.cache_clear()  # type: ignore[attr-defined]
+        for schema in (first, {}, {"type": ["string", "null"]}):
+            parameters = {"type": "object", "properties": {"a": schema}}
+            function = {"type": "function", "function": {"name": "x", "parameters": parameters}}
+            tag = mw.StructuralTag.from_tools([function], template="qwen3_coder")
+            mw.compile(tag, toys.byte_vocabulary())

@@ -49,13 +49,17 @@ class Inlined:
 def take_inline(text: str) -> Inlined:
     """The text with a declared terminal for each inline schema and token, and a string for each inline language.
 
-    Lines stay where they are.  Raises ``GrammarError`` for malformed JSON, and for what has no meaning.
+    Lines stay where they are, but for those that what was taken goes on in: they come behind the line that it ends in, which goes on with it.  Raises ``GrammarError`` for malformed JSON, and for what has no meaning.
     """
     taken = Inlined(text)
     known: dict[Tokens, str] = {}
     out, at = [], 0
+    # Ends of lines within what was taken, since the last one outside.
+    owed = 0
     while (found := _TOKENS.search(text, at)) is not None:
-        out.append(text[at : found.start()])
+        between = text[at : found.start()]
+        out.append(_with_lines(between, owed))
+        owed = 0 if "\n" in between else owed
         at = found.end()
         if found[2] is not None:
             tokens = _tokens(text, found)
@@ -76,13 +80,20 @@ def take_inline(text: str) -> Inlined:
                 key = f"{MARK}{len(taken.languages)}{MARK}"
                 taken.languages[key] = _language(text, found.start(), value)
                 name = f'"{key}"'
-            out.append(name + "\n" * text.count("\n", found.start(), at))
-    out.append(text[at:])
+            out.append(name)
+            owed += text.count("\n", found.start(), at)
+    out.append(_with_lines(text[at:], owed))
     declared = [*taken.schemas, *taken.tokens]
     if declared:
         out.append(f"\n%declare {' '.join(declared)}\n")
     taken.text = "".join(out)
     return taken
+
+
+def _with_lines(text: str, count: int) -> str:
+    """With so many empty lines behind its first."""
+    first, end, rest = text.partition("\n")
+    return f"{first}{end}{chr(10) * count}{rest}" if end else text
 
 
 def _check_characters(text: str, found: re.Match[str]) -> None:

@@ -11,6 +11,7 @@ import inspect
 import operator
 import re
 import types
+import typing
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
@@ -40,6 +41,21 @@ def function_name(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Annotations with what stands as text inside others, as in ``list["Query"]``; none where that cannot be evaluated: pydantic
+    then says why."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if hasattr(function, "__signature__"):
+        return {}
+    if not inspect.isroutine(function):
+        function = type(function).__call__
+    try:
+        return typing.get_type_hints(inspect.unwrap(function), include_extras=True)
+    except Exception:
+        return {}
+
+
 class Call:
     """What is known of calls of one function.
 
@@ -59,7 +75,12 @@ class Call:
         except Exception as error:
             # Annotations are evaluated: whatever is wrong with them is raised here.
             raise GrammarError(f"{self.name}: an annotation cannot be evaluated: {error}") from None
-        self.parameters = [p for p in signature.parameters.values() if p.name not in bound]
+        hints = _hints(function)
+        self.parameters = [
+            p.replace(annotation=hints.get(p.name, p.annotation))
+            for p in signature.parameters.values()
+            if p.name not in bound
+        ]
 
     @functools.cached_property
     def model(self) -> Any:
