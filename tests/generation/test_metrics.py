@@ -255,3 +255,10 @@ def test_threads_count_together() -> None:
     for thread in threads:
         thread.join()
     assert metrics.rates().outputs == 2000 and metrics.rates().schema_validity == 1.0
+
+
+def test_nothing_is_counted_of_what_no_double_holds() -> None:
+    metrics = mw.Metrics()
+    with pytest.raises(mw.MaskwrightError, match="tokens"):
+        metrics.add(valid=True, tokens=10**400)
+    assert metrics.rates().outputs == 0

@@ -158,3 +158,17 @@ def test_without_a_kernel_torch_does_it(monkeypatch: pytest.MonkeyPatch) -> None
     bitmask._deny_on_device(torch, logits, masks, None, at)
     assert len(calls) == 1, "tried once"
     assert logits.isneginf().all()
+
+
+@pytest.mark.parametrize("row", [-1, 8, 100])
+def test_rows_that_the_table_does_not_have(row: int) -> None:
+    table, logits = mask_table.MaskTable(257, 8, "cpu"), torch.zeros(2, 257)
+    with pytest.raises(mw.errors.BitmaskError, match=f"rows are 0 to 7, not {row}"):
+        table.apply(logits, torch.tensor([0, row], dtype=torch.int32))
+    assert not logits.any()
+
+
+@pytest.mark.parametrize("size", [(1 << 40, 1 << 40), (1 << 20, 1 << 31), (10**400, 1)])
+def test_a_bitmask_that_no_memory_holds(size: tuple[int, int]) -> None:
+    with pytest.raises(mw.errors.BitmaskError):
+        bitmask.allocate_token_bitmask(*size)

@@ -277,3 +277,16 @@ def test_a_ready_trie_is_compiled() -> None:
     for wrong in ([BYTES.vocab_size], [-1], ["a"]):
         with pytest.raises(VocabularyError, match="eos_ids"):
             TokenTrie([[97]], BYTES.vocab_size, wrong)
+
+
+def test_one_long_sequence_among_many_is_a_limit_before_it_takes_memory() -> None:
+    # Padded to the longest, this would be 80 GB.
+    ragged = [[0] * 100_000, *([1] for _ in range(100_000))]
+    with pytest.raises(mw.LimitError, match="max_bytes"):
+        mw.TokenTrie(ragged, 257, (256,))
+    vocabulary = mw.Vocabulary([*(bytes([each]) for each in range(256)), b""], (256,))
+    few = mw.Limits(max_bytes=10_000)
+    with pytest.raises(mw.LimitError, match="max_bytes") as caught:
+        mw.compile(mw.Choice([[0] * 50, *([each] for each in range(1, 200))]), vocabulary, limits=few)
+    assert caught.value.given == 8 * 50 * 200
+    assert mw.compile(mw.Choice([[0] * 5, *([each] for each in range(1, 200))]), vocabulary, limits=few)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from typing import Any
 
@@ -190,3 +191,26 @@ def test_so_many_would_never_end(many: int) -> None:
     }.items():
         with pytest.raises(MaskwrightError, match=f"{name}: .* too many"):
             call()
+
+
+def test_a_session_is_not_changed_while_it_writes() -> None:
+    grammar = mw.compile_gbnf('root ::= "(" root? ")"', BYTES)
+
+    class Meddling(Scored):
+        def state(self, prefixes: Any) -> ModelState:
+            with pytest.raises(MaskwrightError, match="is writing"):
+                session.forward("token")
+            with pytest.raises(MaskwrightError, match="is writing"):
+                session.backward("token")
+            return super().state(prefixes)
+
+    session = Session(Meddling(np.full((1, BYTES.vocab_size), -5.0)), grammar, max_tokens=8, seed=1)
+    text = session.forward()
+    assert session.finished and text == "(" * (len(text) // 2) + ")" * (len(text) // 2)
+    # When it has raised, it goes on.
+    session = Session(Scored(np.full((1, BYTES.vocab_size), np.nan)), grammar, max_tokens=8)
+    for _ in range(2):
+        with pytest.raises(MaskwrightError, match="NaN"):
+            session.forward()
+    with pytest.raises(MaskwrightError, match="copied"):
+        copy.copy(session)

@@ -348,3 +348,15 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main([*asked, str(examples)]) == 2
     assert "examples.jsonl:1" in capsys.readouterr().err
     assert main([*asked, "1", "--stream"]) == 2
+
+
+def test_a_family_of_very_many_ways_ends_in_time() -> None:
+    grammar = mw.compile_json_schema(
+        {"type": "array", "items": {"type": "array"}},
+        mw.Vocabulary([*(bytes([each]) for each in range(256)), b""], (256,)),
+        limits=mw.Limits(max_seconds=0.3),
+    )
+    text = b"[" + b", ".join([b"[1]"] * 900) + b"]"
+    with pytest.raises(mw.LimitError, match="max_seconds"):
+        PartialPrograms(grammar).family(Scored(text, (1.0,) * len(text)))
+    assert PartialPrograms(grammar).family(Scored(b"[[1]]", (1.0,) * 5))

@@ -257,3 +257,18 @@ def test_a_vocabulary_that_lacks_bytes_needs_a_language_of_those_it_has() -> Non
     restricted = mw.compile(source & mw.Regex('[ab"]*'), few)
     assert restricted.matcher().accept_tokens([2, 0, 0]) == 2
     assert restricted.matcher().accept_tokens([2, 0, 1, 2]) == 4
+
+
+@pytest.mark.parametrize(
+    "size", [0, -1, 1 << 25, 1 << 70, 10**5000], ids=["0", "-1", "25 bits", "70 bits", "not written"]
+)
+def test_a_width_that_no_model_has(size: int) -> None:
+    tiktoken = pytest.importorskip("tiktoken")
+    encoding = tiktoken.Encoding(
+        name="bytes",
+        pat_str=".",
+        mergeable_ranks={bytes([i]): i for i in range(256)},
+        special_tokens={"<end>": 256},
+    )
+    with pytest.raises(VocabularyError, match="vocab_size: expected the width of the model's logits"):
+        Vocabulary.from_tiktoken(encoding, vocab_size=size)

@@ -341,7 +341,8 @@ def compile_choice(
                 return compile_job(Job(choice_part(options, limits), limits), vocabulary)
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     with rare_collection():
-        return CompiledTrie(TokenTrie(options, vocabulary.vocab_size, vocabulary.eos_ids), vocabulary)
+        trie = TokenTrie(options, vocabulary.vocab_size, vocabulary.eos_ids, max_bytes=limits.max_bytes)
+        return CompiledTrie(trie, vocabulary)
 
 
 def _explained(

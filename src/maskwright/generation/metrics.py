@@ -93,6 +93,7 @@ class Metrics:
             exactness = real(exactness, "exactness", high=1.0)
         if tokens is not None:
             tokens = whole(tokens, "tokens", low=0)
+            real(tokens, "tokens", high=sys.float_info.max)
         if seconds is not None:
             seconds = real(seconds, "seconds", high=sys.float_info.max)
         with self._lock:

@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 def allocate_token_bitmask(batch: int, vocab_size: int) -> npt.NDArray[np.int32]:
     """A bitmask for ``batch`` rows that allows everything.
 
-    Raises ``BitmaskError`` unless ``batch >= 0`` and ``vocab_size >= 1``.
+    Raises ``BitmaskError`` unless ``batch >= 0`` and ``vocab_size >= 1``, and for more than there is memory.
     """
     batch, vocab_size = _integer(batch, "batch"), _integer(vocab_size, "vocab_size")
     if batch < 0 or vocab_size < 1:
         raise BitmaskError(f"a bitmask of {batch} row(s) for {vocab_size} token(s) cannot be made")
-    return np.full((batch, (vocab_size + 31) // 32), -1, dtype=np.int32)
+    try:
+        return np.full((batch, (vocab_size + 31) // 32), -1, dtype=np.int32)
+    except (MemoryError, ValueError, OverflowError):
+        raise BitmaskError(
+            f"there is no room for a bitmask of {batch} row(s) for {vocab_size} token(s)"
+        ) from None
 
 
 def allowed_tokens(bitmask: npt.NDArray[np.int32], vocab_size: int) -> npt.NDArray[np.bool_]:
@@ -178,7 +183,7 @@ def apply_mask_rows(logits: Any, masks: Any, mask_rows: Any) -> None:
     """Row i of the logits by row ``mask_rows[i]`` of the masks, where both are on one device, without waiting for it.
 
     ``logits``: torch ``[n, V]``, 16, 32 or 64 bit floating point.  ``masks``: torch int32 ``[rows, words]``, ``words <= ceil(V / 32)``;
-    logits beyond its bits are disallowed.  ``mask_rows``: torch int32 ``[n]``; values are not checked, as that would wait.
+    logits beyond its bits are disallowed.  ``mask_rows``: torch int32 ``[n]``; values on a device are not checked, as that would wait.
     Raises ``BitmaskError`` for other types and shapes; nothing is written then.
     """
     import torch
@@ -193,6 +198,10 @@ def apply_mask_rows(logits: Any, masks: Any, mask_rows: Any) -> None:
         raise BitmaskError(
             f"rows must be int32 [{len(logits)}], not {mask_rows.dtype} {list(mask_rows.shape)}"
         )
+    if mask_rows.is_cpu and len(mask_rows):
+        least, most = (int(each) for each in mask_rows.aminmax())
+        if least < 0 or most >= len(masks):
+            raise BitmaskError(f"rows are 0 to {len(masks) - 1}, not {least if least < 0 else most}")
     if logits.is_cpu and not logits.requires_grad:
         _apply_on_cpu(torch, logits, masks[mask_rows], None, _LOWEST[_type_name(logits.dtype)])
     else:

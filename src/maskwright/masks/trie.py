@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.base.arguments import check_type, whole
-from maskwright.errors import BitmaskError, MaskwrightError, UnsatisfiableError, VocabularyError
+from maskwright.errors import BitmaskError, LimitError, MaskwrightError, UnsatisfiableError, VocabularyError
 
 if TYPE_CHECKING:
     from maskwright.masks.trie_torch import TorchTrie
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _DEAD = -1
 _ENDED = -2
 _PADDING = -1
+_MOST_BYTES = 1 << 31
 _MOST_IDS = 1 << 31
 """What an edge's token can hold."""
 
@@ -42,7 +43,9 @@ class TokenTrie:
 
     ``tokens``: int32 [E], the token of each edge; ``offsets``: int64 [S + 1], the edges of state ``s`` are
     ``offsets[s]`` to ``offsets[s + 1]``, and edge ``e`` leads to state ``e + 1``; ``final``: bool [S]; state 0 is the root.
-    Raises ``VocabularyError`` for ids outside the vocabulary and for end tokens in a sequence, ``UnsatisfiableError`` for an empty set.
+    While it is built, all sequences are as long as the longest, eight bytes an id; ``max_bytes``: what that may take.
+    Raises ``VocabularyError`` for ids outside the vocabulary and for end tokens in a sequence, ``UnsatisfiableError`` for an empty set,
+    ``LimitError`` (``max_bytes``).
     """
 
     def __init__(
@@ -50,6 +53,8 @@ class TokenTrie:
         sequences: Sequence[Sequence[int]] | npt.NDArray[np.integer[Any]],
         vocab_size: int,
         eos_ids: Iterable[int] = (),
+        *,
+        max_bytes: int = _MOST_BYTES,
     ) -> None:
         self.vocab_size = vocab_size = whole(vocab_size, "vocab_size", VocabularyError, 1)
         if vocab_size > _MOST_IDS:
@@ -59,7 +64,8 @@ class TokenTrie:
         for each in self.eos_ids:
             if not 0 <= each < vocab_size:
                 raise VocabularyError(f"eos_ids: {each} is no token id (0 to {vocab_size - 1})")
-        rows, lengths = _table(sequences)
+        max_bytes = whole(max_bytes, "max_bytes", low=1)
+        rows, lengths = _table(sequences, max_bytes)
         if not len(rows):
             raise UnsatisfiableError("a trie needs at least one sequence")
         _check_ids(rows, lengths, vocab_size, self.eos_ids)
@@ -325,7 +331,7 @@ class TrieMatcher:
         return self._history[-1]
 
 
-def _table(sequences: Any) -> tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.int64]]:
+def _table(sequences: Any, max_bytes: int) -> tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.int64]]:
     """Rows padded with -1, and their lengths."""
     if isinstance(sequences, np.ndarray):
         if sequences.ndim != 2 or not np.issubdtype(sequences.dtype, np.integer):
@@ -342,6 +348,9 @@ def _table(sequences: Any) -> tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np
             f"options are all texts, or all lists of token ids; {_reason(sequences, error)}"
         ) from None
     width = int(lengths.max(initial=0))
+    if (needed := 8 * width * len(lengths)) > max_bytes:
+        message = f"max_bytes is {max_bytes}: {len(lengths)} sequences of up to {width} ids take {needed} while the trie is built"
+        raise LimitError("max_bytes", needed, max_bytes, message=message)
     rows = np.full((len(lengths), width), _PADDING, dtype=np.int64)
     rows[np.arange(width) < lengths[:, None]] = flat
     return rows, lengths

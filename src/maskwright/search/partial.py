@@ -26,6 +26,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from maskwright.base.arguments import check_type, real
+from maskwright.base.deadline import deadline, in_time
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.compiling.symbols import Occurrence, Symbols
 from maskwright.errors import LimitError, MaskwrightError, UnsatisfiableError
@@ -132,7 +133,8 @@ class PartialPrograms:
     def family(self, written: Scored) -> list[PartialProgram]:
         """From the whole text to one hole; each keeps the most, one byte less for each hole, of what costs no more.
 
-        Raises ``MaskwrightError`` for a text that is none of the grammar, or costs that do not fit it.
+        Raises ``MaskwrightError`` for a text that is none of the grammar, or costs that do not fit it, and ``LimitError``
+        (``max_seconds`` of the grammar): there may be as many as the text has bytes, put together from those of its parts.
         """
         check_type(written, Scored, "written", MaskwrightError)
         check_type(written.text, (bytes, bytearray), "written: its text", MaskwrightError)
@@ -144,7 +146,8 @@ class PartialPrograms:
         found = self._occurrences(text)
         if found is None:
             raise MaskwrightError(f"{text[:60]!r} is no text of the grammar")
-        frontier = _Tree(found, len(text), self._symbols.names).frontier(costs)
+        with deadline(self.grammar._core.limits.max_seconds):
+            frontier = _Tree(found, len(text), self._symbols.names).frontier(costs)
         return [PartialProgram(text, way.holes(), way.cost) for way in reversed(frontier)]
 
     def at(self, written: Scored, threshold: float) -> PartialProgram:
@@ -359,7 +362,7 @@ class _Tree:
 def _best(ways: Iterable[_Way]) -> list[_Way]:
     """Those of which no other one keeps as much and costs no more, by what they keep."""
     found: list[_Way] = []
-    for way in sorted(ways, key=lambda each: (-each.kept, each.cost)):
+    for way in sorted(in_time(ways), key=lambda each: (-each.kept, each.cost)):
         if not found or way.cost < found[-1].cost:
             found.append(way)
     return found[::-1]

@@ -96,6 +96,7 @@ class Session:
         self._penalty = penalty
         self._rng = generator(seed)
         self._matcher = self._constraint.start()
+        self._writing = False
         self._state: ModelState | None = None
         self._read = 0
         """How many tokens ``_state`` has read; those of the text are the first of them."""
@@ -131,9 +132,11 @@ class Session:
         ``"token"`` counts tokens; None goes on to the end.  A symbol whose end only the next token shows is
         certain with that token.
         """
+        self._check_idle()
         start, length, matcher = self._length, len(self.ids), self._matcher
         _at_least_one(n)
         goal = 0 if symbol is None else self._count(symbol) + n
+        self._writing = True
         try:
             while not self.finished and (symbol is None or self._count(symbol) < goal):
                 self._step()
@@ -141,7 +144,15 @@ class Session:
             self._keep(length, matcher)
             self._state = None
             raise
+        finally:
+            self._writing = False
         return self._bytes()[start:].decode("utf-8", "replace")
+
+    def _check_idle(self) -> None:
+        if self._writing:
+            raise MaskwrightError(
+                "this session is writing: neither its model nor another thread may change it"
+            )
 
     def backward(self, symbol: str, n: int = 1) -> str:
         """Take back the last ``n`` occurrences of ``symbol`` and all that is behind; what was taken back.
@@ -149,6 +160,7 @@ class Session:
         They are counted by their starts.  A token that holds the start of the first one goes as a whole.
         Raises ``MaskwrightError`` when there are fewer, ``LimitError`` (``max_retries``) when too much was taken back before.
         """
+        self._check_idle()
         _at_least_one(n)
         if self.retries >= self._max_retries:
             message = (

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MAX_TOKEN_BYTES = 2**16 - 1
 _DIGEST_VERSION = 1
 _MASK_BUDGET = 128 << 20
+_MOST_IDS = 1 << 24
+"""Some twenty times as many as the largest vocabularies have."""
 _STATE_BUDGET = 64 << 20
 _TABLES_KEPT = 16384  # rules
 
@@ -413,8 +415,11 @@ def _drops(word_start_mark: str) -> bool:
 
 def _checked_size(vocab_size: int) -> int:
     size = _index(vocab_size, "vocab_size")
-    if size <= 0:
-        raise VocabularyError(f"vocab_size: expected the width of the model's logits, got {size}")
+    if not 0 < size <= _MOST_IDS:
+        given = str(size) if abs(size) < 1 << 1000 else "much more"  # Python does not write any number
+        raise VocabularyError(
+            f"vocab_size: expected the width of the model's logits, at most {_MOST_IDS}, got {given}"
+        )
     return size
 
 

@@ -546,3 +546,12 @@ def test_advice_for_models_is_left_out() -> None:
     with pytest.raises(mw.GrammarError, match="is no type that pydantic understands: Unable to") as caught:
         mw.compile(object(), BYTES)
     assert "arbitrary_types_allowed" not in str(caught.value)
+
+
+def test_an_enum_without_members() -> None:
+    class Nothing(enum.Enum):
+        pass
+
+    for kind in (Nothing, list[Nothing] | int, enum.Flag):
+        with pytest.raises(mw.GrammarError, match="JSON Schema|validate"):
+            mw.compile(kind, BYTES)

@@ -65,11 +65,11 @@ def _type_to_schema(tp: Any, narrowed: bool) -> dict[str, Any]:
 
         options["schema_generator"] = ReadableSchema
     from pydantic.errors import PydanticUserError
-    from pydantic_core import PydanticOmit
+    from pydantic_core import PydanticOmit, SchemaError
 
     try:
         schema: dict[str, Any] = adapter.json_schema(**options)
-    except (ValueError, PydanticUserError, PydanticOmit, NotImplementedError) as error:
+    except (ValueError, PydanticUserError, PydanticOmit, SchemaError, NotImplementedError) as error:
         raise GrammarError(f"{tp!r} has no JSON Schema: {_reason(str(error))}") from None
     return schema
 
