@@ -14,6 +14,7 @@ from sampling_models import Exact, bigram_model, predicate
 import maskwright as mw
 from maskwright.errors import ConstraintError, MaskwrightError
 from maskwright.sampling import (
+    Constraint,
     GrammarConstraint,
     LanguageModel,
     ModelState,
@@ -214,3 +215,51 @@ def test_a_session_is_not_changed_while_it_writes() -> None:
             session.forward()
     with pytest.raises(MaskwrightError, match="copied"):
         copy.copy(session)
+
+
+class Odd(Constraint):
+    """One that answers with whatever it is told to."""
+
+    exact = False
+
+    def __init__(self, verdicts: Any = None, masks: Any = None) -> None:
+        self.vocab_size, self.eos_ids = BYTES.vocab_size, BYTES.eos_ids
+        self.verdicts, self.answer = verdicts, masks
+
+    def start(self) -> Any:
+        return ()
+
+    def advance(self, state: Any, token: int) -> Any:
+        return state
+
+    def masks(self, states: Any) -> Any:
+        return self.answer
+
+    def check(self, states: Any, tokens: Any) -> Any:
+        return np.ones(len(tokens), bool) if self.verdicts is None else self.verdicts(len(tokens))
+
+
+ODD = [
+    *(
+        Odd(verdicts=answer)
+        for answer in (lambda n: [1] * n, lambda n: np.ones(n), lambda n: None, lambda n: [True])
+    ),
+    *(Odd(masks=answer) for answer in (5, np.ones((1, 9)), np.ones((1, 3), np.int32), np.ones(9, np.int32))),
+]
+
+
+@pytest.mark.parametrize("constraint", ODD)
+def test_constraints_that_answer_something_else(constraint: Odd) -> None:
+    model = Scored(np.full((1, BYTES.vocab_size), -np.log(BYTES.vocab_size)))
+    runs = [
+        lambda: best_first(model, constraint, max_tokens=3),
+        lambda: mcts(model, constraint, lambda ids: 1.0, max_tokens=3),
+        lambda: search(
+            model, Strategy("beam", max_tokens=3), {"grammar": constraint}, lambda text: 1.0, budget=9
+        ),
+        lambda: smc(model, constraint, 1, max_tokens=3, seed=1),
+    ]
+    # One verdict is what a single token asks for.
+    for run in runs[1:3] if constraint is ODD[3] else runs:
+        with pytest.raises(ConstraintError, match=r"Odd\.(check|masks) answered .* it must answer"):
+            run()

@@ -57,6 +57,7 @@ from maskwright.sampling.logspace import (
 )
 from maskwright.sampling.order import Order, Table
 from maskwright.sampling.resampling import at_most
+from maskwright.sampling.verdicts import booleans
 
 Verdicts = Callable[[Integers, Integers], npt.NDArray[np.bool_]]
 """``accept(rows [n], tokens [n]) -> verdicts [n]``; a pair comes at most once."""
@@ -160,7 +161,7 @@ def awrs_batch(
     return awrs_table(
         Table(logprobs),
         np.arange(len(logprobs)),
-        lambda at, tokens: _booleans(accept(at, tokens), len(at)),
+        lambda at, tokens: booleans(accept(at, tokens), len(at), "accept(rows, tokens)"),
         generator(rng, name="rng"),
         method=method,
         probes=probes,
@@ -329,16 +330,6 @@ def allowed_tokens(allowed: Any, size: int) -> Booleans:
     raise BitmaskError(
         f"allowed must be bool [{size}] or int32 [{(size + 31) // 32}], not {array.dtype} {list(array.shape)}"
     )
-
-
-def _booleans(answers: Any, count: int) -> Booleans:
-    """So many answers, or a ``ConstraintError``: what else numpy takes for true and false is no verdict."""
-    found = np.asarray(answers)
-    if found.dtype != np.bool_ or found.shape != (count,):
-        raise ConstraintError(
-            f"accept(rows [{count}], tokens [{count}]) answered {found.dtype} {list(found.shape)}; it must answer booleans [{count}]"
-        )
-    return found
 
 
 def boolean(answer: Any, what: str, about: Any) -> bool:

@@ -23,6 +23,7 @@ from maskwright.sampling.resampling import at_most
 from maskwright.sampling.rows import Rows, rows_behind, score
 from maskwright.sampling.sequential import make_problem
 from maskwright.sampling.target import Target
+from maskwright.sampling.verdicts import checked
 
 _CHUNK = 4096
 
@@ -137,7 +138,7 @@ class Asap:
         constraint = self._problem.constraint
         self._problem.counts.constraint_calls += len(tokens)
         parts = [
-            constraint.check([state] * len(part), [int(token) for token in part])
+            checked(constraint, [state] * len(part), [int(token) for token in part])
             for part in (tokens[at : at + _CHUNK] for at in range(0, len(tokens), _CHUNK))
         ]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)

@@ -17,6 +17,7 @@ from maskwright.sampling.byte_model import END_OF_BYTES, PrefixStates, columns
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
 from maskwright.sampling.models import STAY, LanguageModel, ModelState, one_end
+from maskwright.sampling.verdicts import masks_of
 
 
 class Combination(LanguageModel):
@@ -222,7 +223,7 @@ class _MaskedState(ModelState):
         self.state = state
         self.places = places
         logprobs = np.array(state.logprobs, dtype=np.float64)
-        masks = owner.constraint.masks(places)
+        masks = masks_of(owner.constraint, places, owner.vocab_size)
         if masks is not None:
             logprobs[~allowed_tokens(masks, owner.vocab_size)] = MINUS_INFINITY
         self.logprobs = normalized_rows(logprobs)

@@ -13,6 +13,7 @@ from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integ
 from maskwright.sampling.models import STAY, LanguageModel
 from maskwright.sampling.rows import Prefix, Rows, Scores, in_time, rows_behind, score
 from maskwright.sampling.target import Target
+from maskwright.sampling.verdicts import checked
 
 LIVE, FINISHED, DEAD = 0, 1, 2
 
@@ -153,7 +154,7 @@ class Population:
         # Whether tokens behind rows are good, and what is needed behind them fits.
         constraint, states = self.problem.constraint, self.rows.states
         tokens = [END if token == end else token for _, token in pairs]
-        good: list[bool] = constraint.check([states[row] for row, _ in pairs], tokens).tolist()
+        good: list[bool] = checked(constraint, [states[row] for row, _ in pairs], tokens).tolist()
         if constraint.measured:
             for i, (row, token) in enumerate(pairs):
                 good[i] = good[i] and (token == end or in_time(constraint, states[row], token, room[row]))

@@ -19,6 +19,7 @@ from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
 from maskwright.sampling.models import STAY, LanguageModel, ModelState, one_end
 from maskwright.sampling.order import Table
+from maskwright.sampling.verdicts import masks_of
 
 
 class Prefix:
@@ -173,7 +174,7 @@ def score(
     if len(logprobs) != len(rows) or (rows.parents != np.arange(len(rows))).any():
         logprobs = logprobs[rows.parents]
     logprobs = one_end(logprobs, eos_ids)
-    masks = constraint.masks(rows.states)
+    masks = masks_of(constraint, rows.states, logprobs.shape[1])
     tempered = logprobs * powers[:, None] if (powers != 1.0).any() else logprobs
     if masks is not None:
         tempered = np.where(allowed_tokens(masks, logprobs.shape[1]), tempered, MINUS_INFINITY)

@@ -22,6 +22,7 @@ from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
 from maskwright.sampling.models import LanguageModel, ModelState
+from maskwright.sampling.verdicts import checked
 from maskwright.search.result import Found, SearchResult, allowed_scores, check_problem, number
 
 Weight = Callable[[list[int]], float]
@@ -165,7 +166,7 @@ def _take(
     """Put one child on the heap, with its own bound."""
     parent = children.parent
     token = int(children.tokens[rank])
-    if not constraint.check([parent.state], [END if token == end else token])[0]:
+    if not checked(constraint, [parent.state], [END if token == end else token])[0]:
         return
     log_p = parent.log_p + float(children.scores[rank])
     ids = parent.ids if token == end else [*parent.ids, token]

@@ -19,6 +19,7 @@ from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, log_sum_exp
 from maskwright.sampling.models import LanguageModel, ModelState
+from maskwright.sampling.verdicts import checked
 from maskwright.search.result import Found, SearchResult, allowed_scores, check_problem, number
 
 _MOST_KEPT = 1 << 24
@@ -136,7 +137,7 @@ class _Search:
             # A search comes back to a prefix: what is allowed is asked once for each token that is possible.
             tokens = np.flatnonzero(scores > MINUS_INFINITY)
             asked = [END if token == self.end else token for token in tokens.tolist()]
-            scores[tokens[~self.constraint.check([state] * len(tokens), asked)]] = MINUS_INFINITY
+            scores[tokens[~checked(self.constraint, [state] * len(tokens), asked)]] = MINUS_INFINITY
         return _Node(ids, log_p, state, model, scores)
 
     def child(self, node: _Node, place: int) -> _Node:

@@ -14,6 +14,7 @@ from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats
 from maskwright.sampling.models import LanguageModel, one_end
 from maskwright.sampling.sequential import check_fit, check_length
+from maskwright.sampling.verdicts import masks_of
 
 
 class Found(NamedTuple):
@@ -64,7 +65,7 @@ def allowed_scores(
     if not (np.max(logprobs, axis=1) < np.inf).all():
         raise ModelError("the model's log-probabilities contain NaN or plus infinity")
     scores: Floats = np.array(one_end(logprobs, model.eos_ids))
-    masks = constraint.masks(states)
+    masks = masks_of(constraint, states, model.vocab_size)
     if masks is not None:
         bits = np.unpackbits(masks.view(np.uint8), axis=1, count=scores.shape[1], bitorder="little")
         scores[bits == 0] = MINUS_INFINITY

@@ -25,6 +25,7 @@ from maskwright.sampling.constraints import END, Constraint, Everything, Grammar
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
 from maskwright.sampling.models import LanguageModel, ModelState, one_end
 from maskwright.sampling.sequential import smc
+from maskwright.sampling.verdicts import checked
 from maskwright.search.best_first import best_first
 from maskwright.search.configurable import Configurable, Parameters, Scalar, check_text, configured, scalar
 from maskwright.search.monte_carlo import mcts
@@ -296,7 +297,7 @@ def _rows(
         for row, each in enumerate(states):
             tokens = np.flatnonzero(scores[row] > MINUS_INFINITY)
             asked = [END if token == end else token for token in tokens.tolist()]
-            scores[row, tokens[~constraint.check([each] * len(tokens), asked)]] = MINUS_INFINITY
+            scores[row, tokens[~checked(constraint, [each] * len(tokens), asked)]] = MINUS_INFINITY
     return scores
 
 
