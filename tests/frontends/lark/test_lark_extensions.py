@@ -194,7 +194,7 @@ def test_what_looks_like_a_token_elsewhere() -> None:
         ('start: A\nA[lazy]: "x"', "2:1", "belong to rules"),
         ('start: a "y"\na[stop="x"]: /[a-w]+/', "2:1", "its stop must stand"),
         ('start: a\na[lazy]: b\nb: "x"', "2:10", "Rules aren't allowed"),
-        ("start: a\na[lazy]: /x*/", None, "empty text"),
+        ("start: a\na[lazy]: /x*/", "2:1", "empty text"),
         ("start: a\na[lazy]: /x(?!y)/", "2:1", "looks ahead"),
         ("start: a\n\na[suffix=Q]: /x/", "3:1", "Q"),
         ("start: A\nA: <[7]>", "2:4", "cannot be part of the terminal"),
@@ -207,7 +207,7 @@ def test_what_looks_like_a_token_elsewhere() -> None:
         ('start: %regex {"substring_chunks": "ab"}', "1:8", "list of texts"),
         ('start: %regex {"substring_words": ""}', "1:8", "has no text"),
         ("start: %regex {", "1:8", "%regex needs"),
-        ('start: A\nA: "x" %regex {"substring_chars": "a"}', None, "all that a terminal is"),
+        ('start: A\nA: "x" %regex {"substring_chars": "a"}', "2:1", "all that a terminal is"),
     ],
 )
 def test_refused(grammar: str, place: str | None, says: str) -> None:
@@ -277,3 +277,18 @@ def test_the_line_in_which_a_schema_ends_goes_on() -> None:
     with pytest.raises(GrammarError) as caught:
         maskwright.compile_lark('start: %json {\n"type":\n"array"} "x"\nother: )\n', vocabulary)
     assert str(caught.value.place).startswith("4:")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what"),
+    [
+        ('start: "x" a\na: "b" /[a-z]*/ "c"\n', "2:8", r"terminal /\[a-z\]\*/ matches the empty text"),
+        ('start: A\n\n  A.2: "a"? | "b"?\n', "3:3", "terminal A matches the empty text"),
+        ('start: "a" (B | "c")\nB: /[z-a]/\n', "2:1", r"terminal B \(/\[z-a\]/\)"),
+        ('start: "a"\n  | /x(?=b)y(?=c)/ "d"\n', "2:5", "matches nothing"),
+    ],
+)
+def test_errors_of_terminals_have_a_place(text: str, place: str, what: str) -> None:
+    with pytest.raises(GrammarError, match=what) as caught:
+        maskwright.compile_lark(text, toys.byte_vocabulary())
+    assert caught.value.place == place and caught.value.snippet is not None

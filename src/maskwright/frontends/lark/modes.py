@@ -302,7 +302,7 @@ def by_mode(
         rules = _shared(rules, ignored_in, source.terminals)
     if first != start:
         rules[start] = [[(first, False)]]
-    return LarkText(source.terminals, rules, ignored, ignored_in).used(start, keep)
+    return LarkText(source.terminals, rules, ignored, ignored_in, source.text).used(start, keep)
 
 
 def _shared(

@@ -40,6 +40,13 @@ class TerminalText:
     flags: str
     rank: tuple[Any, ...]
     """Lower is better, among terminals that match the same text."""
+    raw: str | None = None
+    """As it is written in a rule, where it has no name there."""
+
+    @property
+    def shown(self) -> str:
+        """What its author knows it by."""
+        return self.raw if self.raw is not None and self.name.startswith("__ANON_") else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,15 @@ class LarkText:
     ignored: list[str]
     ignored_in: dict[str, list[str]] = field(default_factory=dict)
     """By mode (``modes.py``), the ignored terminals; without modes, nothing."""
+    text: str = field(default="", repr=False, compare=False)
+    """Where all this stands, but for what was imported."""
+
+    def place_of(self, terminal: TerminalText) -> str | None:
+        """Where a terminal is defined, or stands in a rule for the first time; None: elsewhere."""
+        name = re.escape(terminal.name)
+        defined = re.search(rf"^[ \t]*(?:%(?:override|extend)[ \t]+)?({name})\b[^\n:]*:", self.text, re.MULTILINE)
+        at = defined.start(1) if defined is not None else self.text.find(terminal.raw) if terminal.raw else -1
+        return line_column(self.text, at) if at >= 0 else None
 
     def used(self, start: str, keep: Collection[str] = ()) -> LarkText:
         """What ``start`` leads to; terminals that are ignored and those to ``keep`` are used as well."""
@@ -70,6 +86,7 @@ class LarkText:
             {name: expansions for name, expansions in self.rules.items() if name in reached},
             self.ignored,
             self.ignored_in,
+            self.text,
         )
 
 
@@ -102,7 +119,7 @@ def read(
         hint = f"did you mean {close[0]!r}?" if close else "name another one with start=..."
         raise GrammarError(f"the grammar has no rule {start!r}: {hint}")
     return LarkText(
-        {str(t.name): _terminal(t) for t in terminals}, expansions, [str(name) for name in ignored]
+        {str(t.name): _terminal(t) for t in terminals}, expansions, [str(name) for name in ignored], text=text
     )
 
 
@@ -169,7 +186,7 @@ def _terminal(terminal: Any) -> TerminalText:
     name, value = str(terminal.name), str(pattern.value)
     rank = (-terminal.priority, not is_string, -width, -len(value), name)
     flags = "".join(sorted(pattern.flags))
-    return TerminalText(name, value, is_string, flags, rank)
+    return TerminalText(name, value, is_string, flags, rank, pattern.raw and str(pattern.raw))
 
 
 def _expected(names: str) -> str:

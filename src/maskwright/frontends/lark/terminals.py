@@ -68,14 +68,19 @@ class TerminalLanguages:
         """What a terminal matches, never the empty text.  Raises ``GrammarError`` that names it, or ``LimitError``."""
         found = self._known.get(terminal.name)
         if found is None:
-            found = self._known[terminal.name] = self._match(terminal)
+            try:
+                found = self._known[terminal.name] = self._match(terminal)
+            except GrammarError as error:
+                if error.place is not None:
+                    raise
+                raise GrammarError(error.message, place=self.source.place_of(terminal)) from None
         return found
 
     def _match(self, terminal: TerminalText) -> Matches:
         given = self.early.get(terminal.name)
         if given is None:
             matches = self._plain(terminal)
-            check_some_text(terminal.name, matches.language)
+            check_some_text(terminal.shown, matches.language)
             return matches
         body, end = self.parts_of(given) if given.end else (self._body(given), EPSILON)
         language = first_matches(cat(body, end), self.limits)
@@ -124,7 +129,8 @@ def terminal_matches(terminal: TerminalText, limits: Limits) -> Matches:
         try:
             matches = lexer_matches(pattern, "python", limits, flags)
         except GrammarError as error:
-            raise GrammarError(f"terminal {terminal.name} (/{pattern}/): {error.message}") from None
+            named = "" if terminal.shown != terminal.name else f" {terminal.name}"
+            raise GrammarError(f"terminal{named} (/{pattern}/): {error.message}") from None
         except LimitError as error:
             raise LimitError(error.limit, error.given, error.allowed, place=terminal.name) from None
     return matches
