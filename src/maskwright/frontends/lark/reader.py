@@ -65,7 +65,9 @@ class LarkText:
     def place_of(self, terminal: TerminalText) -> str | None:
         """Where a terminal is defined, or stands in a rule for the first time; None: elsewhere."""
         name = re.escape(terminal.name)
-        defined = re.search(rf"^[ \t]*(?:%(?:override|extend)[ \t]+)?({name})\b[^\n:]*:", self.text, re.MULTILINE)
+        defined = re.search(
+            rf"^[ \t]*(?:%(?:override|extend)[ \t]+)?({name})\b[^\n:]*:", self.text, re.MULTILINE
+        )
         at = defined.start(1) if defined is not None else self.text.find(terminal.raw) if terminal.raw else -1
         return line_column(self.text, at) if at >= 0 else None
 
