@@ -555,3 +555,26 @@ def test_an_enum_without_members() -> None:
     for kind in (Nothing, list[Nothing] | int, enum.Flag):
         with pytest.raises(mw.GrammarError, match=r"JSON Schema|validate"):
             mw.compile(kind, BYTES)
+
+
+def test_keys_of_an_enum_are_those_that_are_read() -> None:
+    class WithNone(enum.Enum):
+        X, Y = "x", None
+
+    class Mixed(enum.Enum):
+        X, Y = "x", 1
+
+    for kind in (WithNone, Mixed):
+        compiled = mw.compile(dict[kind, int], BYTES)  # type: ignore[valid-type]
+        assert (
+            accepts(compiled, '{"x": 1}')
+            and not accepts(compiled, '{"1": 1}')
+            and not accepts(compiled, '{"None": 1}')
+        )
+        assert pydantic.TypeAdapter(dict[kind, int]).validate_json('{"x": 1}')  # type: ignore[valid-type]
+
+    class Unreadable(enum.Enum):
+        X = None
+
+    with pytest.raises(mw.GrammarError, match="keys of a dict are text"):
+        mw.compile(dict[Unreadable, int], BYTES)

@@ -420,13 +420,12 @@ class ReadableSchema(GenerateJsonSchema):
         if keys["type"] in ("enum", "literal"):
             plain = {**keys, "metadata": {}}
             reader = SchemaValidator({"type": "dict", "keys_schema": plain})
-            for name in names["enum"]:
-                try:
-                    reader.validate_json(to_json({name: None}))
-                except ValidationError:
-                    raise GrammarError(
-                        f"keys of a dict are text in JSON, and {name!r} is not read as one of {names['enum']}; use text as values"
-                    ) from None
+            read = [name for name in names["enum"] if _is_read(reader, {name: None})]
+            if not read:
+                raise GrammarError(
+                    f"keys of a dict are text in JSON, and pydantic reads none of {names['enum']} as a key; use text as values"
+                )
+            names = {"enum": read}
         # Beside patternProperties: keys of other patterns would have any value.
         return made if names is True else {**made, "propertyNames": names}
 
@@ -513,7 +512,15 @@ def _key_names(written: JsonSchemaValue) -> Any:
             return {"anyOf": branches}
     if "const" in written or "enum" in written:
         values = written.get("enum", [written.get("const")])
-        return {"enum": [_key(value) for value in values]}
+        # Not null and what has parts: of such a value there is no text that is a key.
+        keys = [
+            str(value)
+            for value in values
+            if isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        ]
+        if not keys:
+            raise GrammarError(f"keys of a dict are text in JSON, and none is read as one of {values}")
+        return {"enum": keys}
     match written.get("type"):
         case "string" if "contentSchema" not in written:
             kept = {name: value for name, value in written.items() if name not in ("type", "title")}
@@ -544,10 +551,12 @@ def _key_names(written: JsonSchemaValue) -> Any:
     raise GrammarError(f"keys of a dict are text in JSON, and none is read as {shown}; use a list of pairs")
 
 
-def _key(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise GrammarError(f"keys of a dict are text in JSON, and none is read as {value!r}")
-    return str(value)
+def _is_read(reader: SchemaValidator, value: Any) -> bool:
+    try:
+        reader.validate_json(to_json(value))
+    except ValidationError:
+        return False
+    return True
 
 
 def _strictly(number: JsonSchemaValue) -> JsonSchemaValue:
