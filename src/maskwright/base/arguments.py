@@ -24,6 +24,11 @@ def whole(value: Any, name: str, error: type[Exception] = MaskwrightError, low: 
     return number
 
 
+def written(number: int) -> str:
+    """A whole number as a message shows it: Python does not write those of thousands of digits."""
+    return str(number) if abs(number) < 1 << 1000 else "so many"
+
+
 def real(
     value: Any,
     name: str,

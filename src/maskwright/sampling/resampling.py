@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.base.arguments import real
+from maskwright.base.arguments import real, written
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.logspace import Booleans, Floats, Integers
 
@@ -27,8 +27,7 @@ _ROUNDED = 1e-6
 def at_most(count: int, name: str) -> None:
     """Raise ``MaskwrightError`` for more than ``MOST``."""
     if count > MOST:
-        given = str(count) if count < 1 << 1000 else "so many"  # Python does not write any number
-        raise MaskwrightError(f"{name}: {given} are too many, at most {MOST} make sense")
+        raise MaskwrightError(f"{name}: {written(count)} are too many, at most {MOST} make sense")
 
 
 def check_particles(n_particles: int, ess_threshold: float, scheme: str) -> None:

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from maskwright.base.arguments import exact_bytes
+from maskwright.base.arguments import exact_bytes, written
 from maskwright.errors import VocabularyError
 from maskwright.vocabulary.compile_cache import CompileCache
 
@@ -416,9 +416,8 @@ def _drops(word_start_mark: str) -> bool:
 def _checked_size(vocab_size: int) -> int:
     size = _index(vocab_size, "vocab_size")
     if not 0 < size <= _MOST_IDS:
-        given = str(size) if abs(size) < 1 << 1000 else "much more"  # Python does not write any number
         raise VocabularyError(
-            f"vocab_size: expected the width of the model's logits, at most {_MOST_IDS}, got {given}"
+            f"vocab_size: expected the width of the model's logits, at most {_MOST_IDS}, got {written(size)}"
         )
     return size
 
