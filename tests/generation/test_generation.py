@@ -364,6 +364,34 @@ def test_an_async_stream_ends_in_the_value(model, tokenizer):
     assert all(json.dumps(part) for part in parts)
 
 
+def test_the_event_loop_goes_on_while_the_model_runs(tokenizer):
+    model = llama(tokenizer)
+    gen = generator(model, tokenizer)
+    expected = [gen(prompt, PEOPLE, **GREEDY) for prompt in ("x", "y z")]
+    forward, running, go_on = model.forward, threading.Event(), threading.Event()
+
+    @functools.wraps(forward)
+    def gated(*arguments, **options):
+        running.set()
+        assert go_on.wait(20)
+        return forward(*arguments, **options)
+
+    model.forward = gated
+
+    async def both():
+        first = asyncio.create_task(gen.acall("x", PEOPLE, **GREEDY))
+        while not running.is_set():
+            await asyncio.sleep(0.005)
+        second = asyncio.create_task(gen.acall("y z", PEOPLE, **GREEDY))
+        # Long enough for it to come as far as it can.
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        go_on.set()
+        return await asyncio.gather(first, second)
+
+    assert asyncio.run(both()) == expected
+
+
 def test_a_cancelled_call_leaves_the_generator_usable(tokenizer):
     model = llama(tokenizer)
     gen = generator(model, tokenizer)

@@ -111,7 +111,9 @@ class Generator:
         self._forced = ForcedText(tokenizer, self.vocabulary)
         self._habits: weakref.WeakKeyDictionary[Any, Habits] = weakref.WeakKeyDictionary()
         self._prefixes = Prefixes()
+        # Held as long as the model runs.
         self._lock = threading.RLock()
+        self._habits_lock = threading.Lock()
         self._background = Background(self._batch, self._lock)
 
     @classmethod
@@ -336,10 +338,9 @@ class Generator:
         asked = options_of(options)
         if asked.particles is not None or asked.num_beams > 1:
             return await asyncio.to_thread(lambda: self(prompt, output_type, **options))
-        (job,) = await asyncio.to_thread(self._jobs, [prompt], [output_type], asked)
-        rows = self._rows(job, asked)
+        output, rows = await asyncio.to_thread(self._asked_for, prompt, output_type, asked)
         await asyncio.gather(*(self._background.run(row) for row in rows))
-        values = [result_of(row, job.output, asked).value for row in rows]
+        values = [result_of(row, output, asked).value for row in rows]
         return values if asked.n != 1 else values[0]
 
     async def astream(self, prompt: Prompt, output_type: Any, **options: Any) -> AsyncIterator[Any]:
@@ -401,8 +402,14 @@ class Generator:
         asked = options_of(options)
         if asked.n != 1 or asked.particles is not None or asked.num_beams != 1:
             raise MaskwrightError("a stream is one output: leave out n, particles and num_beams")
+        return self._asked_for(prompt, output_type, asked)[1]
+
+    def _asked_for(
+        self, prompt: Prompt, output_type: Any, asked: GenerationOptions
+    ) -> tuple[Output, list[Row]]:
+        """The outputs of one prompt, not yet begun."""
         (job,) = self._jobs([prompt], [output_type], asked)
-        return self._rows(job, asked)
+        return job.output, self._rows(job, asked)
 
     def _jobs(self, prompts: Sequence[Prompt], output_type: Any, asked: GenerationOptions) -> list[Job]:
         if (
@@ -462,7 +469,7 @@ class Generator:
     def _row(
         self, job: Job, asked: GenerationOptions, chooser: Chooser, *, is_candidate: bool = False
     ) -> Row:
-        with self._lock:
+        with self._habits_lock:
             habits = self._habits.setdefault(job.grammar, Habits())
         return Row(
             job.grammar.matcher(),
