@@ -206,3 +206,46 @@ def test_lists_of_tokens_that_are_no_integers() -> None:
         with pytest.raises(VocabularyError):
             mw.compile_choice(options, BYTES)
     assert mw.compile_choice([np.array([97]), [Index(98)]], BYTES)
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda matcher: matcher.accept_token(A_ID),
+        lambda matcher: matcher.accept_tokens([A_ID]),
+        lambda matcher: matcher.accept_bytes(b"a"),
+        lambda matcher: matcher.rollback(1),
+        lambda matcher: matcher.reset(),
+    ],
+)
+def test_what_makes_the_ids_does_not_move_the_matcher(move: Callable[[Any], Any]) -> None:
+    class Number(Index):
+        def __index__(self) -> int:
+            move(matcher)
+            return A_ID
+
+    def tokens() -> Any:
+        yield A_ID
+        assert matcher.fork().accept_tokens([A_ID] * 9) == 9
+        move(matcher)
+        yield A_ID
+
+    matcher = A.matcher(2)
+    assert matcher.accept_tokens([A_ID] * 5) == 5
+    for ids in (tokens(), [A_ID, Number(A_ID)]):
+        for take in (matcher.accept_tokens, matcher.validate_tokens):
+            with pytest.raises((MaskwrightError, VocabularyError), match="in use"):
+                take(ids if isinstance(ids, list) else tokens())
+            assert matcher.accepted_tokens == [A_ID] * 2
+    # A fork that was made meanwhile has the same bound.
+    forks = []
+
+    def forking() -> Any:
+        for _ in range(50):
+            yield A_ID
+        forks.append(matcher.fork())
+
+    assert matcher.accept_tokens(forking()) == 50
+    with pytest.raises(MaskwrightError, match="max_rollback is 2"):
+        forks[0].rollback(3)
+    forks[0].rollback(2)

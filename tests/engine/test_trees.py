@@ -357,7 +357,6 @@ WRONG_TREES: list[tuple[Any, Any, type[Exception], str]] = [
     ([True], [-1], VocabularyError, "bool"),
     (["1"], [-1], VocabularyError, "str"),
     ("1", [-1], VocabularyError, "str"),
-    (b"1", [-1], VocabularyError, "bytes"),
     (None, [-1], VocabularyError, "NoneType"),
     (49, [-1], VocabularyError, "int"),
     (np.array([49.0]), [-1], VocabularyError, "float"),

@@ -399,7 +399,7 @@ def test_bad_input() -> None:
             make([first(), ByteModel(strong, digits)])
         with pytest.raises(MaskwrightError, match="at least one"):
             make([])
-        with pytest.raises(MaskwrightError, match="models: expected Iterable"):
+        with pytest.raises(MaskwrightError, match="models: expected language models"):
             make(5)
         for weights in ([1], [1, 0], [1, -1], [1, float("inf")], [1, float("nan")], 5):
             with pytest.raises(MaskwrightError, match="weights"):

@@ -123,7 +123,7 @@ def test_the_largest_preferences_leave_the_evidence_as_it_is(options: dict[str, 
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(MaskwrightError, match="list of phrases"):
+    with pytest.raises(MaskwrightError, match="texts: expected phrases"):
         phrase_smc(
             bigram_model(), GrammarConstraint(mw.compile(mw.Contains(["a"]), VOCABULARY)), "ab", VOCABULARY
         )
@@ -138,7 +138,7 @@ def test_bad_arguments() -> None:
         run(0, boost=1001)
     constraint = GrammarConstraint(mw.compile(mw.Contains(["a"]), VOCABULARY))
     for texts in (5, None, [], [""], [5], b"a", ["\ud800"]):
-        with pytest.raises(MaskwrightError, match="phrase_smc: texts"):
+        with pytest.raises(MaskwrightError, match="texts"):
             phrase_smc(bigram_model(), constraint, texts, VOCABULARY)  # type: ignore[arg-type]
     for vocabulary in (None, 5):
         with pytest.raises(VocabularyError, match="vocabulary"):

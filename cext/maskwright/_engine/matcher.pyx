@@ -7,7 +7,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from maskwright.base.deadline import check_time
-from maskwright.errors import MaskwrightError
+from maskwright.errors import MaskwrightError, VocabularyError
 
 from maskwright._engine.program cimport ACCEPT, NO_STATE, UNKNOWN
 from maskwright._engine.core cimport Outcome, TERMINATED
@@ -17,8 +17,8 @@ from maskwright._engine.completion cimport COMPLETION_LIMIT, forced_bytes, short
 from maskwright._engine.generations cimport bits_of_state, check_outcome, core_enter, core_leave, fill_known, fill_new
 from maskwright._engine.moves cimport past_begin, past_count, past_cut, past_known, past_push, PAST_SLACK
 from maskwright._engine.rows cimport (
-    BitmaskView, bitmask_open, bitmask_row, pool_threads, Row, shown_number, token_number, tree_flags, tree_into, tree_legal,
-    tree_read, tree_run, whole_number
+    BitmaskView, bitmask_open, bitmask_row, bytes_of, numbers_of, place_of, pool_threads, Row, shown_number, token_number,
+    tree_flags, tree_into, tree_legal, tree_read, tree_run, whole_number
 )
 from maskwright._engine.compiled cimport explain_items, explain_returns, explain_threads
 
@@ -109,41 +109,58 @@ cdef class Matcher(Position):
         Raises ``VocabularyError`` for an id outside the vocabulary, and for what is no integer.
         """
         cdef int64_t number = token_number(token, self.compiled.engine.vocab_size)
-        cdef int32_t target
         self.alone()
+        return self.accepted(number, self.window)
+
+    cdef bint accepted(self, int64_t token, int64_t window) except -1:
+        # Advance by a token that is in the vocabulary, unless it is not allowed.
+        cdef int32_t target
         self.begin()
-        target = self.follow(self.past.states.back(), number)
+        target = self.follow(self.past.states.back(), token)
         if target == NO_STATE:
             return False
-        past_push(&self.past, target, <int32_t>number, self.window)
+        past_push(&self.past, target, <int32_t>token, window)
         return True
 
     def accept_tokens(self, ids):
-        """Advance by the longest allowed prefix of ``ids``; its length.  Nothing changes when it raises."""
-        cdef int64_t count = 0, window = self.window
-        # What goes wrong at last is taken back, however much it is.
-        self.window = -1
+        """Advance by the longest allowed prefix of ``ids``; its length.  Nothing changes when it raises.
+
+        Raises ``VocabularyError`` for an id outside the vocabulary, and for what holds no integers."""
+        cdef int64_t count = 0, number, length, reached
+        each = numbers_of(ids, "ids", VocabularyError)
+        self.alone()
+        length = past_count(&self.past)
+        reached = self.past.reached
         try:
-            for token in ids:
-                if not self.accept_token(token):
+            while True:
+                # What makes the ids is a caller's code: it may look at this matcher, and not move it.
+                self.busy += 1
+                try:
+                    number = token_number(next(each), self.compiled.engine.vocab_size)
+                except StopIteration:
+                    break
+                finally:
+                    self.busy -= 1
+                # Kept without bound until the end: what goes wrong at last is taken back, however much it is.
+                if not self.accepted(number, -1):
                     break
                 count += 1
         except BaseException:
-            self.rollback(count)
+            self.back_to(length)
+            self.past.reached = reached
             raise
-        finally:
-            self.window = window
         return count
 
     def validate_tokens(self, ids):
         """How many of ``ids`` could be accepted one after another; nothing changes."""
         cdef int32_t state
         cdef int64_t count = 0
+        each = numbers_of(ids, "ids", VocabularyError)
         self.begin()
         state = self.past.states.back()
         self.busy += 1
         try:
-            for token in ids:
+            for token in each:
                 state = self.follow(state, token_number(token, self.compiled.engine.vocab_size))
                 if state == NO_STATE:
                     break
@@ -152,27 +169,29 @@ cdef class Matcher(Position):
             self.busy -= 1
         return count
 
-    def accept_bytes(self, bytes data):
+    def accept_bytes(self, data):
         """Advance by bytes, as if they were one token; False and unchanged when not allowed."""
+        cdef bytes text = bytes_of(data)
         cdef int32_t target, state
         self.alone()
         self.begin()
         state = self.past.states.back()
         if state == TERMINATED:
             return False
-        target = self.read(state, data)
+        target = self.read(state, text)
         if target == NO_STATE:
             return False
-        self.given[past_count(&self.past)] = data
+        self.given[past_count(&self.past)] = text
         past_push(&self.past, target, -1, self.window)
         if self.window >= 0 and <int64_t>len(self.given) > 2 * self.window + PAST_SLACK:
             self.given = {at: kept for at, kept in self.given.items() if at >= self.past.marks[0].position}
         return True
 
-    def longest_prefix(self, bytes data):
+    def longest_prefix(self, data):
         """How many bytes of ``data`` can come next; nothing changes."""
-        cdef const uint8_t* text = <const uint8_t*><const char*>data
-        cdef int64_t length = len(data), read
+        cdef bytes kept = bytes_of(data)
+        cdef const uint8_t* text = <const uint8_t*><const char*>kept
+        cdef int64_t length = len(kept), read
         cdef int32_t state
         cdef Outcome outcome
         self.begin()
@@ -199,12 +218,16 @@ cdef class Matcher(Position):
             raise MaskwrightError(f"cannot roll back {shown_number(count)} of {past_count(&self.past)} accepted tokens"
                                   + (f": max_rollback is {self.window}" if self.window >= 0 else ""))
         self.alone()
-        taken = past_count(&self.past) - taken
-        if taken < self.past.first:
+        self.back_to(past_count(&self.past) - taken)
+
+    cdef int back_to(self, int64_t length) except -1:
+        # Back to where so many tokens had been accepted.
+        if length < self.past.first:
             self.begin()
-            self.read_again(taken)
+            self.read_again(length)
         else:
-            past_cut(&self.past, taken)
+            past_cut(&self.past, length)
+        return 0
 
     def fork(self):
         """An independent matcher in the same state."""
@@ -336,16 +359,15 @@ cdef class Matcher(Position):
         self.busy -= 1
         return [(found[2 * i], found[2 * i + 1] != 0) for i in range(found.size() // 2)]
 
-    def waits(self, int32_t parser):
+    def waits(self, parser):
         """What a parser state (of ``Matcher.threads``) waits for: (kind, index, GSS node, whether a lexeme that is no
         terminal of the lexer may come, terminals of the lexer that may)."""
         cdef vector[int32_t] found
         cdef size_t at = 0, i
-        if not 0 <= parser < <int32_t>self.core.program.states.size():
-            raise ValueError(f"there is no parser state {parser}")
+        cdef int32_t state = place_of(parser, self.core.program.states.size(), "parser state")
         self.busy += 1
         with nogil:
-            explain_items(self.core, parser, found)
+            explain_items(self.core, state, found)
         self.busy -= 1
         items = []
         while at < found.size():
@@ -354,15 +376,14 @@ cdef class Matcher(Position):
             at += 5 + <size_t>found[at + 4]
         return items
 
-    def callers(self, int32_t node):
+    def callers(self, node):
         """Where a GSS node (of ``waits``) returns to: (kind, index, GSS node), or None for the end of the text."""
         cdef vector[int32_t] found
         cdef size_t i
-        if not 0 <= node < <int32_t>self.core.program.nodes.size():
-            raise ValueError(f"there is no GSS node {node}")
+        cdef int32_t place = place_of(node, self.core.program.nodes.size(), "GSS node")
         self.busy += 1
         with nogil:
-            explain_returns(self.core, node, found)
+            explain_returns(self.core, place, found)
         self.busy -= 1
         callers = []
         for i in range(found.size() // 3):

@@ -63,7 +63,7 @@ cdef class Position:
     cdef int alone(self) except -1:
         # To be called before the history changes.
         if self.busy:
-            raise MaskwrightError("another thread is using this matcher: give each thread its own (fork)")
+            raise MaskwrightError("this matcher is in use, by another thread or for what it is just being given: take a fork of it")
         return 0
 
     cdef int begin(self) except -1:

@@ -38,6 +38,9 @@ cdef class BitmaskView:
 
 cdef int64_t whole_number(object value, int64_t above) except? -1
 cdef int64_t token_number(object token, int64_t vocab_size) except -1
+cdef object numbers_of(object values, str name, type error)
+cdef bytes bytes_of(object data)
+cdef int32_t place_of(object place, size_t count, str what) except -1
 cdef str shown_number(object number)
 cdef int bitmask_open(object bitmask, Py_buffer* view) except -1
 cdef int bitmask_check_words(const Py_buffer* view, size_t words) except -1

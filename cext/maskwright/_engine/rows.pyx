@@ -132,6 +132,37 @@ cdef int64_t token_number(object token, int64_t vocab_size) except -1:
     return number
 
 
+cdef object numbers_of(object values, str name, type error):
+    # An iterator over a list or an array.
+    if isinstance(values, str):
+        raise error(f"{name}: expected a list of integers, got {type(values).__name__}")
+    try:
+        # Items of tensors are tensors, which take a hundred times as long to read.
+        return iter(values.tolist() if hasattr(values, "tolist") else values)
+    except (TypeError, RuntimeError) as reason:
+        raise error(f"{name}: expected a list of integers, got {type(values).__name__}: {reason}") from None
+
+
+cdef bytes bytes_of(object data):
+    # The bytes of a text; MaskwrightError for anything else.
+    if not isinstance(data, bytes):
+        advice = ": encode it as UTF-8" if isinstance(data, str) else ""
+        raise MaskwrightError(f"a text is bytes here, not {type(data).__name__}{advice}")
+    return data
+
+
+cdef int32_t place_of(object place, size_t count, str what) except -1:
+    # A place in a table of so many; MaskwrightError for what is none.
+    cdef int64_t number
+    try:
+        number = whole_number(place, <int64_t>count)
+    except TypeError:
+        number = -1
+    if not 0 <= number < <int64_t>count:
+        raise MaskwrightError(f"there is no {what} {place!r}"[:100])
+    return <int32_t>number
+
+
 cdef str shown_number(object number):
     # For messages.  Python writes no decimals of very large integers.
     number = PyNumber_Index(number)
@@ -216,29 +247,17 @@ cdef enum:
     MOST_NODES = 1 << 20
 
 
-# --- what callers give
-cdef object tree_numbers(object values, str name, type error):
-    # An iterator over a list or an array.
-    if isinstance(values, (str, bytes, bytearray)):
-        raise error(f"{name} of a tree: expected a list of integers, got {type(values).__name__}")
-    try:
-        # Items of tensors are tensors, which take a hundred times as long to read.
-        return iter(values.tolist() if hasattr(values, "tolist") else values)
-    except (TypeError, RuntimeError) as reason:
-        raise error(f"{name} of a tree: expected a list of integers, got {type(values).__name__}: {reason}") from None
-
-
 cdef int tree_read(Tree* tree, object tokens, object parents, int64_t vocab_size) except -1:
     cdef int64_t i = 0, count, parent
     tree.rows = NULL
-    for each in tree_numbers(tokens, "tokens", VocabularyError):
+    for each in numbers_of(tokens, "tokens of a tree", VocabularyError):
         tree.tokens.push_back(<int32_t>token_number(each, vocab_size))
         if tree.tokens.size() > MOST_NODES:
             raise LimitError("tree_nodes", MOST_NODES + 1, MOST_NODES,
                              message=f"a draft tree has at most {MOST_NODES} nodes: ask for it in parts")
     count = <int64_t>tree.tokens.size()
     tree.states.resize(count)
-    for each in tree_numbers(parents, "parents", MaskwrightError):
+    for each in numbers_of(parents, "parents of a tree", MaskwrightError):
         if i == count:
             raise MaskwrightError(f"a tree has a parent for each token: there are {count} token(s), and more parents")
         try:

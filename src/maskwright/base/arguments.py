@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,17 @@ import numpy as np
 from maskwright.errors import GrammarError, MaskwrightError
 from maskwright.limits import Limits
 
+MOST_COUNTED = (1 << 31) - 1
+"""More particles, proposals or steps fit in no memory, and end in no time."""
 
-def whole(value: Any, name: str, error: type[Exception] = MaskwrightError, low: int | None = None) -> int:
+
+def whole(
+    value: Any,
+    name: str,
+    error: type[Exception] = MaskwrightError,
+    low: int | None = None,
+    high: int | None = None,
+) -> int:
     """An integer of any type that says it is one (numpy's, a tensor of one); a float or a bool is none."""
     try:
         number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
@@ -21,6 +31,8 @@ def whole(value: Any, name: str, error: type[Exception] = MaskwrightError, low: 
     if number is None or (low is not None and number < low):
         least = "" if low is None else f" of at least {low}"
         raise error(f"{name}: expected an integer{least}, got {value!r}")
+    if high is not None and number > high:
+        raise error(f"{name}: expected at most {high}, got {written(number)}")
     return number
 
 
@@ -72,6 +84,29 @@ def check_type(value: object, kind: type | tuple[type, ...], name: str, error: t
         kinds = kind if isinstance(kind, tuple) else (kind,)
         names = " or ".join("None" if each is type(None) else each.__name__ for each in kinds)
         raise error(f"{name}: expected {names}, got {type(value).__name__}: {value!r}"[:300])
+
+
+def one_of(
+    value: object, choices: Iterable[str], name: str, error: type[Exception] = MaskwrightError
+) -> None:
+    """Raises unless the value is one of these texts."""
+    if not isinstance(value, str) or value not in choices:
+        raise error(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}"[:300])
+
+
+def listed(values: Any, name: str, what: str, error: type[Exception] = MaskwrightError) -> list[Any]:
+    """The items of a list, an array or anything else that can be gone through, but for a text."""
+    try:
+        if not isinstance(values, str):
+            return list(values)
+    except TypeError:
+        pass
+    raise error(f"{name}: expected {what}, got {type(values).__name__}: {values!r}"[:300])
+
+
+def token_ids(ids: Any, name: str = "ids", error: type[Exception] = MaskwrightError) -> list[int]:
+    """What a caller gave as ids, as a list of Python's integers."""
+    return [whole(each, name, error) for each in listed(ids, name, "token ids", error)]
 
 
 def check_function(value: object, name: str, *, optional: bool = False) -> None:

@@ -409,6 +409,9 @@ def compile_grammar(
     grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar:
     """Compile the intermediate representation.  Raises ``UnsatisfiableError`` or ``LimitError``."""
+    check_type(grammar, Grammar, "grammar", GrammarError)
+    check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
+    check_limits(limits)
     with rare_collection(), deadline(limits.max_seconds):
         return CompiledGrammar(link(_lowered(grammar, vocabulary, limits), limits), vocabulary)
 

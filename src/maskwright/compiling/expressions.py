@@ -19,7 +19,7 @@ from maskwright.algebra.product import product, with_phrases
 from maskwright.algebra.regular import checked_phrases, containing, regular_language
 from maskwright.algebra.strings import in_string
 from maskwright.algebra.written import quoted
-from maskwright.base.arguments import whole
+from maskwright.base.arguments import one_of, whole
 from maskwright.compiling.compiled import CompiledGrammar
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, no_recursion
 from maskwright.frontends.lexical import regular_expr
@@ -230,8 +230,7 @@ class Expressions:
 
     def json_string(self, source: JsonString) -> Operand:
         operand = self.operand(source.content)
-        if source.escapes not in ("printed", "any"):
-            raise GrammarError(f"JsonString: escapes is 'printed' or 'any', not {source.escapes!r}")
+        one_of(source.escapes, ("printed", "any"), "JsonString: escapes", GrammarError)
         spelling: Spelling = "printed" if source.escapes == "printed" else "quoted"
         key = ("json string", spelling, operand.part.key)
         regular = operand.regular

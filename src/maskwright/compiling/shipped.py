@@ -30,7 +30,7 @@ def shipped_grammar(name: str, version: str | None = None) -> Lark:
 
     Raises ``GrammarError`` for another name or version.
     """
-    if name not in shipped_grammars():
+    if not isinstance(name, str) or name not in shipped_grammars():
         raise GrammarError(
             f"there is no shipped grammar {name!r}: it is one of {', '.join(shipped_grammars())}"
         )

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from maskwright._core import Tracer
+from maskwright.base.arguments import listed
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import GrammarError, MaskwrightError
 
@@ -117,11 +118,17 @@ class Symbols:
         core = grammar._core
         rules, terminals = core.rule_names, core.terminal_names
         known = dict.fromkeys(name for name in (*rules, *terminals) if not _is_part(name))
-        wanted = list(known) if names is None else [names] if isinstance(names, str) else list(names)
+        wanted = (
+            list(known)
+            if names is None
+            else [names]
+            if isinstance(names, str)
+            else listed(names, "names", "names of symbols", GrammarError)
+        )
         for name in wanted:
-            if name not in known:
-                listed = ", ".join(list(known)[:20]) + (", ..." if len(known) > 20 else "")
-                raise GrammarError(f"the grammar has no symbol {name!r}; it has {listed}")
+            if not isinstance(name, str) or name not in known:
+                shown = ", ".join(list(known)[:20]) + (", ..." if len(known) > 20 else "")
+                raise GrammarError(f"the grammar has no symbol {name!r}; it has {shown}")
         self.names = tuple(dict.fromkeys(wanted))
         chosen = set(self.names)
         self._rules: Mapping[int, str] = {i: name for i, name in enumerate(rules) if name in chosen}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.base.arguments import generator
+from maskwright.base.arguments import generator, one_of
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.anchors import Anchors, checked_anchors, place_anchors, unwritten
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
@@ -97,8 +97,7 @@ def infill_steps(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[Step]:
     """The same step by step; step 0 comes before the first model call."""
-    if criterion not in CRITERIA:
-        raise CanvasError(f"criterion: expected one of {', '.join(CRITERIA)}, got {criterion!r}")
+    one_of(criterion, CRITERIA, "criterion", CanvasError)
     check_grammar(grammar)
     schedule, rng = checked_schedule(schedule), generator(seed, CanvasError)
     started = time.perf_counter()

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.base.arguments import check_type, real, whole
+from maskwright.base.arguments import check_type, one_of, real, whole
 from maskwright.errors import CanvasError
 
 Score = Literal["confidence", "entropy", "margin", "random", "left_to_right", "middle"]
@@ -46,8 +46,7 @@ class Schedule:
     verify: bool = False
 
     def __post_init__(self) -> None:
-        if self.score not in SCORES:
-            raise CanvasError(f"score: expected one of {', '.join(SCORES)}, got {self.score!r}")
+        one_of(self.score, SCORES, "score", CanvasError)
         for name in ("steps", "block"):
             if getattr(self, name) is not None:
                 whole(getattr(self, name), name, CanvasError, 1)

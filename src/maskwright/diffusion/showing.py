@@ -6,8 +6,10 @@ import codecs
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from maskwright.base.arguments import listed
 from maskwright.base.html import escape
 from maskwright.diffusion.slots import EMPTY, OPEN
+from maskwright.errors import CanvasError
 from maskwright.pages.film import Frame
 from maskwright.vocabulary.vocabulary import Vocabulary
 
@@ -43,6 +45,9 @@ def slot_texts(tokens: Sequence[int], vocabulary: Vocabulary) -> list[str | None
 
 def frames(steps: Iterable[Step], vocabulary: Vocabulary) -> list[Frame]:
     """What ``infill_steps`` gives, as ``maskwright.pages.film.film`` shows it."""
+    given = listed(steps, "steps", "what infill_steps gives", CanvasError)
+    if not all(hasattr(step, "constraint_seconds") for step in given):
+        raise CanvasError("steps: expected what infill_steps gives")
     return [
         Frame(
             tuple(slot_texts(step.tokens, vocabulary)),
@@ -54,7 +59,7 @@ def frames(steps: Iterable[Step], vocabulary: Vocabulary) -> list[Frame]:
             step.model_seconds,
             step.constraint_seconds,
         )
-        for step in steps
+        for step in given
     ]
 
 

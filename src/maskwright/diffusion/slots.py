@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from maskwright.base.arguments import check_type, whole
+from maskwright.base.arguments import check_type, listed, whole
 from maskwright.errors import CanvasError, VocabularyError
 from maskwright.vocabulary.vocabulary import Vocabulary
 
@@ -68,12 +68,13 @@ def read_canvas(
 
     Text is spelled in tokens by ``encode`` (str) or ``segment`` (bytes).  Raises ``CanvasError``.
     """
-    if isinstance(canvas, (str, bytes)) or not isinstance(canvas, Iterable):
-        raise CanvasError(f"canvas: expected a list of ids, texts and gaps, got {type(canvas).__name__}")
+    if isinstance(canvas, bytes):
+        raise CanvasError("canvas: expected a list of ids, texts and gaps, got bytes")
+    given = listed(canvas, "canvas", "a list of ids, texts and gaps", CanvasError)
     ends = frozenset(eos_ids)
     tokens: list[int] = []
     optional: list[bool] = []
-    for place, part in enumerate(canvas):
+    for place, part in enumerate(given):
         if part is None or isinstance(part, Gap):
             gap = Gap(1, 1) if part is None else part
             check_size(len(tokens) + gap.max)

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 from maskwright._core import content_key
-from maskwright.base.arguments import check_limits, check_type, exact_bytes, exact_text
+from maskwright.base.arguments import check_limits, check_type, exact_bytes, exact_text, listed, one_of
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
@@ -104,6 +104,7 @@ def _choices(options: SchemaOptions, limits: Limits) -> bytes:
 def regex_part(pattern: str, flavour: Flavour, flags: str | int, limits: Limits) -> Import:
     """The texts that a regular expression matches as a whole."""
     pattern = _checked_text(pattern, "a pattern")
+    one_of(flavour, get_args(Flavour), "flavour", GrammarError)
     check_type(flags, (str, int), "flags", GrammarError)
     flags = exact_text(flags) if isinstance(flags, str) else int(flags)
     return Import(
@@ -115,9 +116,10 @@ def regex_part(pattern: str, flavour: Flavour, flags: str | int, limits: Limits)
 def gbnf_part(text: str, root: str, limits: Limits, symbols: Iterable[str] = ()) -> Import:
     """The texts of a grammar in GBNF."""
     text = _checked_text(text, "a grammar")
-    names = None if isinstance(symbols, (str, bytes)) or not isinstance(symbols, Iterable) else list(symbols)
-    if names is None or not all(isinstance(name, str) for name in names):
-        raise GrammarError(f"symbols: expected names of rules, got {symbols!r}")
+    check_type(root, str, "root", GrammarError)
+    names = listed(symbols, "symbols", "names of rules", GrammarError)
+    for name in names:
+        check_type(name, str, "symbols", GrammarError)
     kept = tuple(sorted(set(names)))
     return Import(("gbnf", text, root, limits, kept), lambda: gbnf.to_grammar(text, root, limits, kept))
 
@@ -138,6 +140,8 @@ def lark_part(
     """The texts of a Lark grammar."""
     text = _checked_text(text, "a Lark grammar")
     check_type(start, str, "start", GrammarError)
+    one_of(lexer, get_args(LexerKind), "lexer", GrammarError)
+    check_type(indentation, (Indentation, type(None)), "indentation", GrammarError)
     check_type(import_paths, (list, tuple), "import_paths", GrammarError)
     lark.check_size(text, limits)
     # What a file holds that is imported may have changed.  A name right behind the word is that of a grammar of the package; behind a

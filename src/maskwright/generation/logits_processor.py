@@ -22,6 +22,7 @@ import numpy.typing as npt
 import torch
 import transformers
 
+from maskwright.base.arguments import whole
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.masks.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace
 from maskwright.masks.forced import ForcedText
@@ -78,8 +79,8 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
             raise VocabularyError(
                 f"one or more grammars of one vocabulary are needed; sizes: {sorted(sizes)}"
             )
-        if prompt_length is not None and prompt_length < 0:
-            raise MaskwrightError(f"prompt_length is a number of tokens, not {prompt_length}")
+        if prompt_length is not None:
+            prompt_length = whole(prompt_length, "prompt_length", low=0)
         (self._vocab_size,) = sizes
         self._prompt_length = prompt_length
         self._assistant_vocab_size = assistant_vocab_size

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.base.arguments import listed
 from maskwright.errors import BitmaskError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def fill_next_token_bitmasks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     """
     from maskwright._core import fill_rows
 
-    fill_rows(list(matchers), bitmask)
+    fill_rows(listed(matchers, "matchers", "a list of matchers", BitmaskError), bitmask)
 
 
 def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Iterable[int] | None = None) -> None:
@@ -78,6 +79,8 @@ def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Iterable[int
         bitmask = np.asarray(bitmask)
     elif torch is None or not isinstance(bitmask, torch.Tensor):
         raise BitmaskError(f"a bitmask must be a numpy array or a torch tensor, not {type(bitmask).__name__}")
+    elif bitmask.is_meta or bitmask.is_sparse:
+        raise BitmaskError("a bitmask must be a dense tensor with data")
     masks = _as_table(bitmask, "a bitmask")
     if _type_name(masks.dtype) != "int32":
         raise BitmaskError(f"a bitmask holds int32, not {masks.dtype}")
@@ -120,7 +123,7 @@ def _rows(indices: Iterable[int] | None, logit_rows: int, mask_rows: int) -> lis
             raise BitmaskError(f"{logit_rows} row(s) of logits, but {mask_rows} of the bitmask")
         return None
     rows = []
-    for i in indices:
+    for i in listed(indices, "indices", "numbers of rows", BitmaskError):
         row = _integer(i, "indices")
         if not 0 <= row < min(logit_rows, mask_rows):
             raise BitmaskError(
@@ -190,6 +193,8 @@ def apply_mask_rows(logits: Any, masks: Any, mask_rows: Any) -> None:
 
     if not isinstance(logits, torch.Tensor) or _type_name(logits.dtype) not in _LOWEST or logits.dim() != 2:
         raise BitmaskError("logits must be a torch tensor [n, V] of floating point numbers")
+    if not isinstance(mask_rows, torch.Tensor):
+        raise BitmaskError(f"rows must be a torch tensor, not {type(mask_rows).__name__}")
     if logits.device != masks.device:
         raise BitmaskError(f"the logits are on {logits.device}, the masks on {masks.device}")
     if masks.shape[1] > (logits.shape[1] + 31) // 32:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import operator
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from maskwright.base.arguments import listed, whole
 from maskwright.errors import BitmaskError
 from maskwright.masks.bitmask import apply_mask_rows, to_device
 
@@ -36,10 +36,11 @@ class MaskTable:
     """
 
     def __init__(self, vocab_size: int, capacity: int = 1024, device: Any = "cuda") -> None:
-        self.vocab_size, self.capacity = operator.index(vocab_size), operator.index(capacity)
-        if self.vocab_size < 1 or self.capacity < 2:
-            raise BitmaskError(f"a table of {capacity} mask(s) for {vocab_size} token(s) cannot be made")
+        self.vocab_size = whole(vocab_size, "vocab_size", BitmaskError, 1)
+        self.capacity = whole(capacity, "capacity", BitmaskError, 2)
         words = (self.vocab_size + 31) // 32
+        if self.capacity * words >= 1 << 62:
+            raise BitmaskError("capacity: a table of so many masks is larger than any memory")
         self.masks = torch.full((self.capacity, words), -1, dtype=torch.int32, device=device)
         self.sent = 0
         """Masks that were sent to the device so far."""
@@ -58,7 +59,7 @@ class MaskTable:
         """
         names: list[bytes | None] = []
         masks: dict[bytes, npt.NDArray[np.int32]] = {}
-        for matcher in matchers:
+        for matcher in listed(matchers, "matchers", "matchers or masks", BitmaskError):
             names.append(None if matcher is None else self._name(matcher, masks))
         wanted = {name for name in names if name is not None}
         if len(wanted) > self.capacity - 1:
@@ -92,6 +93,8 @@ class MaskTable:
 
     def _name(self, matcher: Any, masks: dict[bytes, npt.NDArray[np.int32]]) -> bytes:
         """The name of a mask; the mask goes into ``masks`` unless the table has it."""
+        if not isinstance(matcher, np.ndarray) and not hasattr(matcher, "next_token_bitmask"):
+            raise BitmaskError(f"matchers: expected a matcher or a mask, got {type(matcher).__name__}")
         states = None if isinstance(matcher, np.ndarray) else self._states(matcher.compiled)
         name = states.get(matcher.state_id) if states is not None else None
         if name is not None and name in self._row_of_mask:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.base.arguments import check_type, whole
+from maskwright.base.arguments import listed, token_ids, whole
 from maskwright.errors import BitmaskError, LimitError, MaskwrightError, UnsatisfiableError, VocabularyError
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ class TokenTrie:
         self.vocab_size = vocab_size = whole(vocab_size, "vocab_size", VocabularyError, 1)
         if vocab_size > _MOST_IDS:
             raise VocabularyError(f"vocab_size: expected at most {_MOST_IDS} ids, got {vocab_size}")
-        check_type(eos_ids, Iterable, "eos_ids", VocabularyError)
-        self.eos_ids = tuple(whole(each, "eos_ids", VocabularyError) for each in eos_ids)
+        self.eos_ids = tuple(token_ids(eos_ids, "eos_ids", VocabularyError))
         for each in self.eos_ids:
             if not 0 <= each < vocab_size:
                 raise VocabularyError(f"eos_ids: {each} is no token id (0 to {vocab_size - 1})")
@@ -104,21 +103,30 @@ class TokenTrie:
         return len(self.final)
 
     def children(self, state: int) -> npt.NDArray[np.int32]:
-        """The tokens that may follow in a state, sorted."""
-        found: npt.NDArray[np.int32] = self.tokens[self.offsets[state] : self.offsets[state + 1]]
-        return found
+        """The tokens that may follow in a state, sorted.  Raises ``MaskwrightError`` for a number that no state has."""
+        try:
+            if state >= 0:
+                found: npt.NDArray[np.int32] = self.tokens[self.offsets[state] : self.offsets[state + 1]]
+                return found
+        except (IndexError, TypeError, ValueError):
+            pass
+        raise MaskwrightError(f"state: expected a number from 0 to {self.n_states - 1}, got {state!r}"[:300])
 
     def next(self, state: int, token: int) -> int:
-        """The state behind a token, or -1."""
-        first = int(self.offsets[state])
+        """The state behind a token, or -1.  Raises as ``children``."""
         children = self.children(state)
-        at = int(children.searchsorted(token))
+        first = int(self.offsets[state])
+        try:
+            at = int(children.searchsorted(token))
+        except TypeError:
+            raise MaskwrightError(f"token: expected a token id, got {token!r}"[:300]) from None
         return first + at + 1 if at < len(children) and children[at] == token else _DEAD
 
     def to(self, device: Any, dense_bytes: int = 64 << 20) -> TorchTrie:
         """The same as torch tensors on a device; masks of states with many children take at most ``dense_bytes``."""
         from maskwright.masks.trie_torch import TorchTrie
 
+        dense_bytes = whole(dense_bytes, "dense_bytes", low=0)
         return TorchTrie(self, device, dense_bytes)
 
 
@@ -182,6 +190,10 @@ class TrieMatcher:
             raise BitmaskError(f"a bitmask is int32 [batch, {words}], not {list(shape)}")
         if len(shape) > 2:
             raise BitmaskError(f"a bitmask is a table, not {list(shape)}")
+        if getattr(bitmask, "is_sparse", False) or (
+            isinstance(bitmask, np.ndarray) and not bitmask.flags.writeable
+        ):
+            raise BitmaskError("a bitmask is dense, and can be written to")
         return int(shape[0]) if len(shape) == 2 else 1
 
     def _packed(self, state: int) -> npt.NDArray[np.int32]:
@@ -260,7 +272,7 @@ class TrieMatcher:
         """Advance by the longest allowed prefix of ``ids``; its length.  Nothing changes when it raises."""
         count = 0
         try:
-            for token in ids:
+            for token in listed(ids, "ids", "token ids", VocabularyError):
                 if not self.accept_token(token):
                     break
                 count += 1

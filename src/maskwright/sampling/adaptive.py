@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.base.arguments import check_function, generator, real, whole
+from maskwright.base.arguments import MOST_COUNTED, check_function, generator, one_of, real, whole
 from maskwright.errors import BitmaskError, ConstraintError, MaskwrightError, ModelError
 from maskwright.masks import bitmask
 from maskwright.sampling.inverse import inverse_draws
@@ -56,7 +56,6 @@ from maskwright.sampling.logspace import (
     log,
 )
 from maskwright.sampling.order import Order, Table
-from maskwright.sampling.resampling import at_most
 from maskwright.sampling.verdicts import booleans
 
 Verdicts = Callable[[Integers, Integers], npt.NDArray[np.bool_]]
@@ -174,7 +173,7 @@ def awrs_batch(
 def _numbers(logprobs: npt.ArrayLike) -> Floats:
     try:
         return np.asarray(logprobs, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(f"logprobs must be numbers, not {logprobs!r}"[:300]) from None
 
 
@@ -347,13 +346,13 @@ def check_options(
     min_remaining: float = 0.0,
 ) -> None:
     """Raise ``MaskwrightError`` for options of ``awrs`` that make no sense."""
-    if method not in ("auto", "recursive", "geometric"):
-        raise MaskwrightError(f'method is "auto", "recursive" or "geometric", not {method!r}')
+    one_of(method, ("auto", "recursive", "geometric"), "method")
     # With less the weight would be no estimate.
-    at_most(whole(probes, "probes", low=1), "probes")
-    at_most(whole(max_accepts, "max_accepts", low=2), "max_accepts")
+    whole(probes, "probes", low=1, high=MOST_COUNTED)
+    whole(max_accepts, "max_accepts", low=2, high=MOST_COUNTED)
     if max_rejects is not None:
-        at_most(whole(max_rejects, "max_rejects", low=2 if method == "geometric" else 1), "max_rejects")
+        fewest = 2 if method == "geometric" else 1
+        whole(max_rejects, "max_rejects", low=fewest, high=MOST_COUNTED)
     if real(min_remaining, "min_remaining", high=1.0) == 1:
         raise MaskwrightError("min_remaining is a share of the mass below 1")
     if min_remaining and method == "geometric":

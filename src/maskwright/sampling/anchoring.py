@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from maskwright.base.arguments import check_type, real, whole
+from maskwright.base.arguments import MOST_COUNTED, check_type, real, whole
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.byte_model import columns
 from maskwright.sampling.combinations import Combination, Masked, normalized_rows
@@ -84,7 +84,7 @@ class Anchored(Combination):
             raise MaskwrightError(
                 f"budget: {why}; give positive, finite nats, or use the {instead} model itself"
             )
-        self.steps = None if steps is None else whole(steps, "steps", low=1)
+        self.steps = None if steps is None else whole(steps, "steps", low=1, high=MOST_COUNTED)
         self._warned = False
 
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:

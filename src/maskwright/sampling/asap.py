@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import whole
+from maskwright.base.arguments import MOST_COUNTED, whole
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import Booleans, Floats, Integers
 from maskwright.sampling.models import LanguageModel
 from maskwright.sampling.population import Counts
 from maskwright.sampling.posterior import Posterior
-from maskwright.sampling.resampling import at_most
 from maskwright.sampling.rows import Rows, rows_behind, score
 from maskwright.sampling.sequential import make_problem
 from maskwright.sampling.target import Target
@@ -73,8 +72,7 @@ class Asap:
 
     def sample(self, n_samples: int = 16) -> Posterior:
         """``n_samples`` walks; those that ran into a corner have weight zero, the others equal weights."""
-        n_samples = whole(n_samples, "n_samples", low=1)
-        at_most(n_samples, "n_samples")
+        n_samples = whole(n_samples, "n_samples", low=1, high=MOST_COUNTED)
         walks = [self._walk() for _ in range(n_samples)]
         is_complete = np.array([ended for _, ended in walks], dtype=bool)
         with np.errstate(divide="ignore"):

@@ -10,14 +10,13 @@ import math
 
 import numpy as np
 
-from maskwright.base.arguments import check_function, generator, real, whole
+from maskwright.base.arguments import MOST_COUNTED, check_function, generator, real, whole
 from maskwright.errors import ConstraintError, MaskwrightError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, log
 from maskwright.sampling.models import LanguageModel
 from maskwright.sampling.population import Counts
 from maskwright.sampling.posterior import Posterior
-from maskwright.sampling.resampling import at_most
 from maskwright.sampling.sequential import check_fit, smc
 from maskwright.sampling.target import Potential, log_potential
 
@@ -50,6 +49,7 @@ def sample_verify(
 ) -> Posterior:
     """Sample without the constraint, then weigh each text by ``1[good] · reward``.  Raises as ``smc``."""
     check_fit(model, constraint)
+    check_function(reward, "reward", optional=True)
     found = smc(model, None, n_samples, ess_threshold=0, max_tokens=max_tokens, seed=seed)
     weights = [
         _log_value(constraint, reward, ids) if ended else MINUS_INFINITY
@@ -80,9 +80,8 @@ def rejection_sampling(
     single sample goes on to the second one.
     Raises ``ConstraintError`` for a reward above ``reward_bound``, and as ``smc``.
     """
-    n_samples = whole(n_samples, "n_samples", low=1)
+    n_samples = whole(n_samples, "n_samples", low=1, high=MOST_COUNTED)
     max_proposals = whole(max_proposals, "max_proposals", low=1)
-    at_most(n_samples, "n_samples")
     reward_bound = real(reward_bound, "reward_bound")
     if not 0 < reward_bound < math.inf:
         raise MaskwrightError(f"reward_bound is positive and finite, not {reward_bound}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from maskwright.base.arguments import listed
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.compiling.symbols import Reading, Symbols
 
@@ -27,7 +28,7 @@ class SymbolEnds:
         self._known: OrderedDict[tuple[int, ...], tuple[Reading, int]] = OrderedDict()
 
     def __call__(self, ids: list[int]) -> bool:
-        key = tuple(ids)
+        key = tuple(listed(ids, "ids", "token ids"))
         return bool(key) and self._at(key)[1] > self._at(key[:-1])[1]
 
     def _at(self, ids: tuple[int, ...]) -> tuple[Reading, int]:

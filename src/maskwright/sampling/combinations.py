@@ -5,12 +5,12 @@ All parts have the same ids and ends.  Models with different vocabularies get th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import check_type, real
+from maskwright.base.arguments import check_type, listed, real
 from maskwright.errors import ConstraintError, MaskwrightError, VocabularyError
 from maskwright.masks.bitmask import allowed_tokens
 from maskwright.sampling.byte_model import END_OF_BYTES, PrefixStates, columns
@@ -28,8 +28,7 @@ class Combination(LanguageModel):
     """
 
     def __init__(self, models: Sequence[LanguageModel]) -> None:
-        check_type(models, Iterable, "models", MaskwrightError)
-        self.models = list(models)
+        self.models = listed(models, "models", "language models")
         if not self.models:
             raise MaskwrightError("models: at least one is needed")
         for each in self.models:
@@ -83,8 +82,7 @@ def _shared_bytes(models: Sequence[LanguageModel]) -> frozenset[int] | None:
 
 def checked_weights(weights: Any, count: int, default: float) -> Floats:
     """One positive, finite weight for each model."""
-    check_type(weights, (Iterable, type(None)), "weights", MaskwrightError)
-    given = [default] * count if weights is None else list(weights)
+    given = [default] * count if weights is None else listed(weights, "weights", "a number for each model")
     if len(given) != count:
         raise MaskwrightError(f"weights: one for each of {count} models is needed, not {len(given)}")
     found = [real(each, "weights") for each in given]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.base.arguments import check_type
+from maskwright.base.arguments import check_type, listed
 from maskwright.compiling.compiled import CompiledGrammar
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.masks.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
@@ -191,7 +191,7 @@ class Product(Constraint):
     def __init__(self, factors: Iterable[Constraint]) -> None:
         self.factors: tuple[Constraint, ...]
         flat: list[Constraint] = []
-        for factor in factors:
+        for factor in listed(factors, "factors", "constraints"):
             check_type(factor, Constraint, "factors", MaskwrightError)
             flat.extend(factor.factors if isinstance(factor, Product) else [factor])
         if not flat:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.base.arguments import check_function, listed
 from maskwright.errors import MaskwrightError, ModelError, VocabularyError
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
 
@@ -74,9 +75,14 @@ class CallableModel(LanguageModel):
         vocab_size: int,
         eos_id: int | Iterable[int],
     ) -> None:
+        check_function(function, "function")
         self._function = function
         self.vocab_size = _index(vocab_size, "vocab_size")
-        ids = eos_id if isinstance(eos_id, Iterable) else [eos_id]
+        ids = (
+            [eos_id]
+            if isinstance(eos_id, (int, np.integer))
+            else listed(eos_id, "eos_id", "one or more ids", VocabularyError)
+        )
         self.eos_ids = tuple(sorted({_index(i, "eos_id") for i in ids}))
         if not self.eos_ids or not all(0 <= i < self.vocab_size for i in self.eos_ids):
             raise VocabularyError(

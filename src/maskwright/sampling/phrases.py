@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import check_type, real
+from maskwright.base.arguments import check_type, listed, real
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import Floats, Integers, log_sum_exp
@@ -87,7 +87,7 @@ def _nats(given: float | None, name: str, default: float, most: float) -> float:
 
 
 def _phrases(texts: Iterable[str]) -> list[bytes]:
-    found = list(texts) if isinstance(texts, Iterable) and not isinstance(texts, (str, bytes)) else []
+    found = listed(texts, "texts", "phrases")
     if not found or not all(isinstance(text, str) and text for text in found):
         raise MaskwrightError("phrase_smc: texts is a list of phrases, none of them empty")
     try:

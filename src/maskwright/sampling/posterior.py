@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import check_type
+from maskwright.base.arguments import check_type, listed
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.logspace import (
     MINUS_INFINITY,
@@ -130,8 +130,7 @@ def pooled(parts: Sequence[Posterior]) -> Posterior:
 
     Raises ``MaskwrightError`` for no runs, and for runs whose islands differ in size.
     """
-    check_type(parts, Iterable, "parts", MaskwrightError)
-    parts = list(parts)
+    parts = listed(parts, "parts", "posteriors")
     if not parts:
         raise MaskwrightError("pooled needs at least one posterior")
     sizes = []

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import check_function, whole
-from maskwright.errors import ConstraintError, MaskwrightError
+from maskwright.base.arguments import check_function, one_of, token_ids, whole
+from maskwright.errors import ConstraintError
 from maskwright.sampling.adaptive import boolean
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import Booleans
@@ -44,8 +44,7 @@ class Predicate(Constraint):
     ) -> None:
         check_function(prefix, "prefix", optional=True)
         check_function(complete, "complete", optional=True)
-        if pool not in ("thread", "process"):
-            raise MaskwrightError(f'pool is "thread" or "process", not {pool!r}')
+        one_of(pool, ("thread", "process"), "pool")
         workers = whole(workers, "workers", low=0)
         self._prefix = prefix
         self._complete = complete
@@ -73,10 +72,10 @@ class Predicate(Constraint):
         return verdicts
 
     def prefix(self, ids: Sequence[int]) -> bool:
-        return bool(self._ask([(False, tuple(ids))])[0])
+        return bool(self._ask([(False, tuple(token_ids(ids)))])[0])
 
     def complete(self, ids: Sequence[int]) -> bool:
-        ids = tuple(ids)
+        ids = tuple(token_ids(ids))
         good = self._ask([(True, ids)])[0]
         if good and self._complete is not None and self._prefix is not None:
             for length in range(len(ids) + 1):

@@ -12,32 +12,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.base.arguments import real, written
+from maskwright.base.arguments import MOST_COUNTED, check_type, one_of, real, whole
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.logspace import Booleans, Floats, Integers
 
 SCHEMES = ("systematic", "stratified", "residual", "multinomial")
 
-MOST = (1 << 31) - 1
-"""More particles fit in no memory."""
 _ROUNDED = 1e-6
 """By how much the sum of weights may miss 1: weights may have been single precision once."""
 
 
-def at_most(count: int, name: str) -> None:
-    """Raise ``MaskwrightError`` for more than ``MOST``."""
-    if count > MOST:
-        raise MaskwrightError(f"{name}: {written(count)} are too many, at most {MOST} make sense")
-
-
 def check_particles(n_particles: int, ess_threshold: float, scheme: str) -> None:
     """Raise ``MaskwrightError`` for options of particles that make no sense."""
-    if isinstance(n_particles, bool) or not isinstance(n_particles, (int, np.integer)) or n_particles < 1:
-        raise MaskwrightError(f"n_particles is a number, at least 1, not {n_particles!r}")
-    at_most(n_particles, "n_particles")
+    whole(n_particles, "n_particles", low=1, high=MOST_COUNTED)
     real(ess_threshold, "ess_threshold", high=1.0)
-    if scheme not in SCHEMES:
-        raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {scheme!r}")
+    one_of(scheme, SCHEMES, "resampling")
 
 
 def is_uneven(sizes: Floats, means: Floats, ess_threshold: float, n_particles: int) -> Booleans:
@@ -51,10 +40,11 @@ def is_uneven(sizes: Floats, means: Floats, ess_threshold: float, n_particles: i
 def resample(weights: npt.ArrayLike, scheme: str, rng: np.random.Generator) -> Integers:
     """Ancestors [N], ascending, for ``weights`` [N] that are not negative and sum to one.
 
-    A particle of weight zero is never chosen.  Raises ``MaskwrightError`` for another scheme, and for other weights.
+    A particle of weight zero is never chosen.  Raises ``MaskwrightError`` for another scheme, for other weights, and for what
+    makes no random numbers.
     """
-    if scheme not in SCHEMES:
-        raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {scheme!r}")
+    one_of(scheme, SCHEMES, "resampling")
+    check_type(rng, np.random.Generator, "rng", MaskwrightError)
     weights = _checked(weights)
     count = len(weights)
     if scheme == "residual":
@@ -73,7 +63,7 @@ def resample(weights: npt.ArrayLike, scheme: str, rng: np.random.Generator) -> I
 def _checked(weights: Any) -> Floats:
     try:
         found = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = None
     if found is None or found.ndim != 1:
         raise MaskwrightError(f"weights: expected numbers [N], got {weights!r}"[:300])

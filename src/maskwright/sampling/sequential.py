@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import check_type, generator
+from maskwright.base.arguments import MOST_COUNTED, check_type, generator, whole
 from maskwright.errors import LimitError, MaskwrightError
 from maskwright.sampling.adaptive import check_options
 from maskwright.sampling.constraints import Constraint, Everything
@@ -33,7 +33,7 @@ from maskwright.sampling.models import LanguageModel
 from maskwright.sampling.population import FINISHED, Population, Problem
 from maskwright.sampling.posterior import Posterior
 from maskwright.sampling.rejuvenation import Paths, rejuvenate
-from maskwright.sampling.resampling import at_most, check_particles, is_uneven, resample
+from maskwright.sampling.resampling import check_particles, is_uneven, resample
 from maskwright.sampling.target import Potential, Target
 
 _AWRS_OPTIONS = {"max_accepts", "max_rejects", "method", "min_remaining", "probes"}
@@ -239,7 +239,7 @@ class _Run:
 
 
 def _block_length(block: Block) -> int:
-    if block == "token" or callable(block):
+    if callable(block) or (isinstance(block, str) and block == "token"):
         return 1
     if isinstance(block, int) and not isinstance(block, bool) and block >= 1:
         return block
@@ -256,17 +256,9 @@ def _check_options(
     rejuvenation: int,
 ) -> None:
     check_particles(n_particles, ess_threshold, scheme)
-    least = {"islands": 1, "lookahead": 0, "rollouts": 1, "rejuvenation": 0}
-    given = {
-        "islands": islands,
-        "lookahead": lookahead,
-        "rollouts": rollouts,
-        "rejuvenation": rejuvenation,
-    }
-    for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least[name]:
-            raise MaskwrightError(f"{name} is a number, at least {least[name]}, not {value!r}")
-    particles = int(islands) * int(n_particles)
-    del given["lookahead"]  # more than there are tokens is all of them
-    for name, count in (*given.items(), ("islands of n_particles", particles)):
-        at_most(count, name)
+    whole(islands, "islands", low=1, high=MOST_COUNTED)
+    whole(rollouts, "rollouts", low=1, high=MOST_COUNTED)
+    whole(rejuvenation, "rejuvenation", low=0, high=MOST_COUNTED)
+    # More than there are tokens is all of them.
+    whole(lookahead, "lookahead", low=0)
+    whole(int(islands) * int(n_particles), "islands of n_particles", high=MOST_COUNTED)

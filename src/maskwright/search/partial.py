@@ -25,7 +25,7 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Dec
 from fractions import Fraction
 from typing import NamedTuple
 
-from maskwright.base.arguments import check_type, real
+from maskwright.base.arguments import check_type, listed, real
 from maskwright.base.deadline import deadline, in_time
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.compiling.symbols import Occurrence, Symbols
@@ -57,12 +57,14 @@ def scored(grammar: CompiledGrammar, token_ids: Sequence[int], logprobs: Sequenc
     What a token costs is spread over its bytes; what one without bytes costs, as the end, is added to the next one with bytes, or the
     last byte where none follows.  Raises ``MaskwrightError`` unless there is one log-probability, at most 0, for each token.
     """
-    if len(logprobs) < len(token_ids):
-        raise MaskwrightError(f"{len(token_ids)} tokens need as many log-probabilities, not {len(logprobs)}")
+    check_type(grammar, CompiledGrammar, "grammar", MaskwrightError)
+    ids, given = listed(token_ids, "token_ids", "token ids"), listed(logprobs, "logprobs", "numbers")
+    if len(given) < len(ids):
+        raise MaskwrightError(f"{len(ids)} tokens need as many log-probabilities, not {len(given)}")
     vocabulary = grammar.vocabulary
     text, costs, cost = b"", list[float](), 0.0
-    for count, (token, logprob) in enumerate(zip(token_ids, logprobs, strict=False)):
-        data = vocabulary.decode([token], start=vocabulary.at_start(token_ids[:count]))
+    for count, (token, logprob) in enumerate(zip(ids, given, strict=False)):
+        data = vocabulary.decode([token], start=vocabulary.at_start(ids[:count]))
         # Rounding may leave a logarithm just above zero.
         cost += max(0.0, real(-logprob, "logprobs: costs", low=-1e-3))
         if data:

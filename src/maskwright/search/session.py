@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import check_type, generator, real
+from maskwright.base.arguments import check_type, generator, one_of, real
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.compiling.symbols import Occurrence, Reading, Symbols
 from maskwright.errors import LimitError, MaskwrightError
@@ -133,6 +133,8 @@ class Session:
         certain with that token.
         """
         self._check_idle()
+        if symbol is not None:
+            self._check_symbol(symbol)
         start, length, matcher = self._length, len(self.ids), self._matcher
         _at_least_one(n)
         goal = 0 if symbol is None else self._count(symbol) + n
@@ -154,6 +156,9 @@ class Session:
                 "this session is writing: neither its model nor another thread may change it"
             )
 
+    def _check_symbol(self, symbol: str) -> None:
+        one_of(symbol, (TOKEN, *self._symbols.names), "symbol")
+
     def backward(self, symbol: str, n: int = 1) -> str:
         """Take back the last ``n`` occurrences of ``symbol`` and all that is behind; what was taken back.
 
@@ -161,6 +166,7 @@ class Session:
         Raises ``MaskwrightError`` when there are fewer, ``LimitError`` (``max_retries``) when too much was taken back before.
         """
         self._check_idle()
+        self._check_symbol(symbol)
         _at_least_one(n)
         if self.retries >= self._max_retries:
             message = (
@@ -185,6 +191,7 @@ class Session:
 
         A list; ``view(symbol)[-1]`` is a ``MaskwrightError`` where there is none yet.
         """
+        self._check_symbol(symbol)
         data = self._bytes()
         if symbol == TOKEN:
             ends = [reading.length for reading in self._readings]
@@ -201,10 +208,6 @@ class Session:
         return self._vocabulary.decode(self.ids)
 
     def _occurrences(self, symbol: str) -> list[Occurrence]:
-        if symbol not in self._symbols.names:
-            raise MaskwrightError(
-                f"{symbol!r} is no symbol of this session; it has {', '.join(self._symbols.names)}"
-            )
         reading = self._readings[-1]
         found = reading.occurrences_at_end() if self.finished else reading.occurrences()
         return [each for each in found or () if each.symbol == symbol]

@@ -11,14 +11,14 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import check_function, check_type, generator, real, whole
+from maskwright.base.arguments import check_function, check_type, generator, listed, one_of, real, whole
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import END, Constraint, Everything, GrammarConstraint, Product
@@ -60,8 +60,7 @@ class Strategy:
     parameters: Mapping[str, Parameters] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.method, str) or self.method not in METHODS:
-            raise MaskwrightError(f"method: expected one of {', '.join(METHODS)}, got {self.method!r}")
+        one_of(self.method, METHODS, "method")
         for name in ("width", "max_tokens"):
             object.__setattr__(self, name, whole(getattr(self, name), name, low=1))
         for name in ("temperature", "exploration", "power"):
@@ -71,10 +70,7 @@ class Strategy:
             if name == "temperature" and value < _COLDEST:
                 raise MaskwrightError(f"temperature is at least {_COLDEST:g}, which is greedy, not {value}")
             object.__setattr__(self, name, value)
-        names = self.constraints
-        if isinstance(names, str) or not isinstance(names, Iterable):
-            raise MaskwrightError(f"constraints: expected names, got {names!r}")
-        object.__setattr__(self, "constraints", tuple(names))
+        object.__setattr__(self, "constraints", tuple(listed(self.constraints, "constraints", "names")))
         for name in self.constraints:
             check_text(name, "constraints")
         self._check_parameters()

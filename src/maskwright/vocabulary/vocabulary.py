@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from maskwright.base.arguments import exact_bytes, written
+from maskwright.base.arguments import check_type, exact_bytes, listed, one_of, written
 from maskwright.errors import VocabularyError
 from maskwright.vocabulary.compile_cache import CompileCache
 
@@ -72,13 +72,16 @@ class Vocabulary:
         self._special_ids = _checked_ids(special_ids, size, "special_ids")
         if special_tokens is None:
             special_tokens = _names(checked, (*self._special_ids, *self._eos_ids))
+        check_type(special_tokens, Mapping, "special_tokens", VocabularyError)
+        for name in special_tokens:
+            check_type(name, str, "special_tokens", VocabularyError)
         _indices(special_tokens.values(), size, "special_tokens")
         self._special_tokens = dict(special_tokens)
         _warn_of_lost_bytes(checked, {*self._special_ids, *self._eos_ids})
         for i in (*self._special_ids, *self._eos_ids):
             checked[i] = b""
         self._tokens = tuple(checked)
-        self._start_tokens = _checked_start(start_tokens or {}, self._tokens)
+        self._start_tokens = _checked_start({} if start_tokens is None else start_tokens, self._tokens)
         self._start_stays = bool(start_stays) and b"" in self._start_tokens.values()
         self._digest = _digest(
             self._tokens, self._eos_ids, self._special_ids, self._start_tokens, self._start_stays
@@ -318,7 +321,7 @@ class Vocabulary:
 
     def at_start(self, ids: Iterable[int]) -> bool:
         """Whether what follows ``ids`` is at the very start of a text, where ``start_tokens`` count."""
-        return all(map(self._stays_at_start, ids))
+        return all(map(self._stays_at_start, listed(ids, "ids", "token ids", VocabularyError)))
 
     def _stays_at_start(self, token: int) -> bool:
         return self._start_stays and self._start_tokens.get(token) == b""
@@ -355,9 +358,10 @@ def _names_digest(special_tokens: Mapping[str, int]) -> str:
 
 
 def _checked_tokens(tokens: Sequence[bytes | None]) -> list[bytes]:
-    if isinstance(tokens, (str, bytes, Mapping)) or not isinstance(tokens, Iterable):
+    if isinstance(tokens, (bytes, Mapping)):
         raise VocabularyError(f"tokens: expected a list of bytes by id, got {type(tokens).__name__}")
-    checked = [b"" if token is None else token for token in tokens]
+    given = listed(tokens, "tokens", "a list of bytes by id", VocabularyError)
+    checked = [b"" if token is None else token for token in given]
     if set(map(type, checked)) != {bytes}:
         for i, token in enumerate(checked):
             if not isinstance(token, bytes):
@@ -408,8 +412,7 @@ def _warn_of_lost_bytes(tokens: Sequence[bytes], lost: set[int]) -> None:
 
 
 def _drops(word_start_mark: str) -> bool:
-    if word_start_mark not in ("drop", "keep"):
-        raise VocabularyError(f'word_start_mark: expected "drop" or "keep", got {word_start_mark!r}')
+    one_of(word_start_mark, ("drop", "keep"), "word_start_mark", VocabularyError)
     return word_start_mark == "drop"
 
 

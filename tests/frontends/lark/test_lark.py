@@ -302,7 +302,7 @@ def test_an_endless_search_meets_its_limit() -> None:
 
 
 def test_other_arguments() -> None:
-    with pytest.raises(mw.GrammarError, match="unknown lexer"):
+    with pytest.raises(mw.GrammarError, match="lexer: expected one of"):
         mw.compile_lark('start: "a"', BYTES, lexer="basic")  # type: ignore[arg-type]
     with pytest.raises(mw.GrammarError, match="is a str"):
         mw.compile_lark(b"start: A", BYTES)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from maskwright.base.arguments import one_of
 from maskwright.check.report import Finding, Severity
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.read.document import Document
@@ -72,8 +73,7 @@ _TYPED = frozenset(("type", "$ref", "anyOf", "enum", "const"))
 
 def profile_named(name: str) -> Profile:
     """Raises ``GrammarError`` for a name that no profile has."""
-    if name not in PROFILES:
-        raise GrammarError(f"profile={name!r} is not one of {', '.join(map(repr, PROFILES))}")
+    one_of(name, PROFILES, "profile", GrammarError)
     return PROFILES[name]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.lark.attributes import Attributed, Attributes, take_attributes
@@ -84,8 +84,6 @@ class Reading:
         self, lexer: LexerKind, indentation: Indentation | None, schema_part: Callable[[Any], Import]
     ) -> Grammar:
         """The intermediate representation."""
-        if lexer not in get_args(LexerKind):
-            raise GrammarError(f"unknown lexer {lexer!r}: use one of {', '.join(get_args(LexerKind))}")
         inlined, attributes = self.inlined, self.taken.attributes
         with _in_text(self.text, self.taken):
             parts: dict[str, Import | Term] = {

@@ -88,7 +88,7 @@ class SchemaOptions:
         if not isinstance(self.plain_integers, bool):
             raise GrammarError(f"plain_integers={self.plain_integers!r} is not True or False")
         open_ = self.additional_properties
-        if not isinstance(open_, bool) and open_ != "needed":
+        if not isinstance(open_, bool) and not (isinstance(open_, str) and open_ == "needed"):
             raise GrammarError(f"additional_properties={open_!r} is not True, False or 'needed'")
         check_type(self.registry, (Mapping, Callable, type(None)), "registry", GrammarError)  # type: ignore[arg-type]
 
