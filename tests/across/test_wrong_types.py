@@ -93,6 +93,10 @@ CALLS: dict[str, Call] = {
     "check_grammar": (mw.check_grammar, {"source": mw.Regex("a"), "limits": mw.Limits()}),
     "response_format": (mw.response_format, {"value": {"type": "json_object"}}),
     "shipped_grammar": (mw.shipped_grammar, {"name": "sql", "version": None}),
+    "DirectoryCache": (mw.DirectoryCache, {"path": "somewhere"}),
+    "DirectoryCache.get": (mw.DirectoryCache("somewhere").get, {"name": "a"}),
+    "ToolTemplate": (mw.ToolTemplate.load, {"template": "hermes"}),
+    "ToolTemplate.parse": (mw.ToolTemplate.load("hermes").parse, {"text": "a"}),
     "TokenTrie": (mw.TokenTrie, {"sequences": [[1]], "vocab_size": 5, "eos_ids": [EOS], "max_bytes": 1 << 20}),
     "TokenTrie.children": (TRIE.children, {"state": 0}),
     "TokenTrie.next": (TRIE.next, {"state": 0, "token": 1}),
@@ -240,6 +244,10 @@ CALLS: dict[str, Call] = {
     "Session.view": (search.Session(bigram_model(), IN_WORDS).view, {"symbol": "token"}),
     "Symbols": (search.Symbols, {"grammar": LARK, "names": None}),
     "scored": (search.scored, {"grammar": IN_WORDS, "token_ids": [0, EOS], "logprobs": [-1.0, -1.0]}),
+    "PartialPrograms.contains": (
+        search.PartialPrograms(LARK).contains,
+        {"partial": search.PartialProgram(b"a", (), 0.0), "right": b"a"},
+    ),
     "PartialPrograms": (search.PartialPrograms, {"grammar": LARK, "symbols": None}),
     # diffusion
     "Canvas": (diffusion.Canvas, {"grammar": IN_WORDS, "slots": [None, 0, None], "search_budget": 99}),
@@ -265,8 +273,6 @@ NOT_CALLED = {
     "Limits": "raises ValueError: test_limits",
     "acompile": "is compile, awaited",
     "shipped_grammars": "takes nothing",
-    "ToolTemplate": "tests of their own: test_templates",
-    "DirectoryCache": "tests of their own: test_shared_cache",
 }  # fmt: skip
 
 

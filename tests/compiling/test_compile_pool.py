@@ -501,3 +501,20 @@ def test_the_loop_goes_on_meanwhile(shared: mw.Vocabulary) -> None:
         return ticks
 
     assert asyncio.run(main()) > 10
+
+
+def test_a_callback_may_close_the_compiler() -> None:
+    compiler = mw.Compiler(toys.byte_vocabulary(), workers=1)
+    closed = threading.Event()
+
+    def close(_: object) -> None:
+        compiler.close()
+        closed.set()
+
+    # Slow enough for the callback to be added before it is compiled.
+    future = compiler.compile(mw.Regex("(a|b)*a(a|b){10}"))
+    future.add_done_callback(close)
+    assert future.result(60).matcher().accept_bytes(b"a")
+    assert closed.wait(60)
+    with pytest.raises(mw.MaskwrightError, match="closed"):
+        compiler.compile(mw.Regex("a"))

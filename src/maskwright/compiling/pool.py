@@ -85,7 +85,10 @@ class Compiler:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._flights: dict[Hashable, _Flight] = {}
-        self._pool = ThreadPoolExecutor(self._workers, "maskwright-compile")
+        self._thread = threading.local()
+        self._pool = ThreadPoolExecutor(
+            self._workers, "maskwright-compile", setattr, (self._thread, "is_own", True)
+        )
         self._counts = dict.fromkeys(_COUNTS, 0)
         self._seconds = 0.0
 
@@ -216,6 +219,7 @@ class Compiler:
         """Take no more sources, and wait until the threads have ended.
 
         ``cancel``: whoever still waits gets ``CancelledError``; else what is under way is finished first.
+        In a callback of one of its own futures it does not wait.
         """
         if self._process != os.getpid():
             self._begin()
@@ -225,7 +229,7 @@ class Compiler:
             waiters = [future for flight in flights for future in flight.waiters]
         for future in waiters:
             future.cancel()
-        self._pool.shutdown(wait=True)
+        self._pool.shutdown(wait=not hasattr(self._thread, "is_own"))
 
     def __enter__(self) -> Compiler:
         return self

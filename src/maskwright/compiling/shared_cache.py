@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from maskwright.base import disk_cache
+from maskwright.base.arguments import check_type
 from maskwright.compiling.compiled import CompiledGrammar, grammar_bytes, grammar_from_bytes
 from maskwright.errors import MaskwrightError
 from maskwright.vocabulary.vocabulary import Vocabulary
@@ -38,6 +39,7 @@ class DirectoryCache:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        check_type(path, (str, os.PathLike), "path", MaskwrightError)
         self.path = Path(path)
 
     def get(self, name: str) -> bytes | None:
@@ -53,8 +55,8 @@ class DirectoryCache:
 
 
 def _file_name(name: str) -> str:
-    if not re.fullmatch(r"[\w-][\w.-]*", name, re.ASCII):
-        raise ValueError(f"{name!r} is no name of a file")
+    if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.-]{,199}", name, re.ASCII):
+        raise MaskwrightError(f"{name!r} is no name of a file"[:300])
     return f"{name}.bin"
 
 

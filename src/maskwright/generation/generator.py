@@ -88,6 +88,11 @@ class Generator:
         self.tokenizer = tokenizer
         self.limits = limits
         self.batch_size = whole(batch_size, "batch_size", low=1)
+        if not hasattr(model, "config") or not hasattr(tokenizer, "get_vocab"):
+            raise MaskwrightError(
+                "a generator needs a model and a tokenizer of transformers, "
+                f"not {type(model).__name__} and {type(tokenizer).__name__}"
+            )
         config = model.config.get_text_config(decoder=True)
         width = config.vocab_size
         highest = max(tokenizer.get_vocab().values(), default=-1)

@@ -164,6 +164,7 @@ class PartialPrograms:
         """Whether ``right`` is one of the texts: of the grammar, with an occurrence of each hole's symbol in its place, and
         byte by byte the same elsewhere."""
         text = _data(right)
+        check_type(partial, PartialProgram, "partial", MaskwrightError)
         found = self._occurrences(text)
         return found is not None and _is_filling(partial, text, found)
 

@@ -12,7 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from maskwright.errors import GrammarError, LimitError
+from maskwright.base.arguments import check_type
+from maskwright.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.frontends.json_schema.algebra.strings import is_text
 from maskwright.frontends.json_text import read_json
 from maskwright.frontends.tools.arguments import ArgumentStyle, argument_style
@@ -139,8 +140,9 @@ class ToolTemplate:
             raise GrammarError(f"a template is a name, a path or a dict, not {type(template).__name__}")
         try:
             data = Path(template).read_bytes()
-        except OSError as error:
-            raise GrammarError(f"the template {str(template)!r} cannot be read: {error.strerror}") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", error)
+            raise GrammarError(f"the template {str(template)!r} cannot be read: {reason}") from None
         if len(data) > _MAX_BYTES:
             message = f"the template {str(template)!r} has {len(data)} bytes, at most {_MAX_BYTES} are read"
             raise LimitError("template_bytes", len(data), _MAX_BYTES, message=message)
@@ -167,6 +169,7 @@ class ToolTemplate:
         written without quotes whether they are texts.  thinking: as for ``StructuralTag.from_tools``.  Nothing is raised for
         a text: what is no whole call is content.
         """
+        check_type(text, str, "text", MaskwrightError)
         return read_output(self, text, tools, thinking)
 
 
