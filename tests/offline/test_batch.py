@@ -267,7 +267,7 @@ def test_other_settings_and_other_inputs_are_refused(
         (["--actors", "2"], "--actors is for --ray"),
         (["--endpoint", "http://a", "--whitespace", "compact"], "--whitespace: a server cannot be told"),
         (["--endpoint", "http://a", "--num-beams", "2"], "--num-beams: a server cannot be told"),
-        (["--errors", "IN"], "three files"),
+        (["--errors", "IN"], "files of their own"),
         (["--schema", "missing.json"], "missing.json: No such file"),
         (["--errors", "no/such/folder"], "no/such/folder: No such file"),
     ],
@@ -335,6 +335,50 @@ def test_an_output_that_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture
     source = write_rows(tmp_path / "in.jsonl", plain_rows(1))
     assert batch(source, Path(os.devnull)) == 2
     assert f"{os.devnull}: the output is read again, so it must be a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_what_is_read_is_not_written_over(
+    link: Any, tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_rows(tmp_path / "in.jsonl", plain_rows(1))
+    texts = [Path(each).read_bytes() for each in (source, schema)]
+    for at, file in enumerate((source, schema)):
+        name = tmp_path / f"link{at}"
+        link(file, name)
+        for output, more in ((name, ()), (tmp_path / "out.jsonl", ("--errors", str(name)))):
+            assert batch(source, output, "--schema", schema, "--overwrite", *more) == 2
+            assert "files of their own" in capsys.readouterr().err
+    assert [Path(each).read_bytes() for each in (source, schema)] == texts
+    out = tmp_path / "out.jsonl"
+    assert batch(source, out, "--schema", schema, "--errors", str(out)) == 2
+
+
+def test_an_output_is_not_given_up_for_a_model_that_is_not_there(tmp_path: Path, schema: str) -> None:
+    source, output = write_rows(tmp_path / "in.jsonl", plain_rows(1)), tmp_path / "out.jsonl"
+    output.write_text("old")
+    arguments = ["batch", source, str(output), "--schema", schema, "--overwrite", "--max-tokens", "60"]
+    assert main([*arguments, "--model", str(tmp_path / "none")]) == 2
+    assert output.read_text() == "old"
+    assert main([*arguments, "--model", str(TINY)]) == 0
+    check_filled(output, 1)
+    # What cannot be filled leaves nothing of an earlier run behind.
+    write_rows(tmp_path / "in.jsonl", ["{"])
+    assert main([*arguments, "--model", str(TINY)]) == 1 and output.read_text() == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_no_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "in.jsonl")
+    assert batch(str(tmp_path / "in.jsonl"), tmp_path / "out.jsonl") == 1
+    assert "the input is read twice, so it must be a file" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no disk that is always full here")
+def test_a_full_disk(tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str]) -> None:
+    source, output = write_rows(tmp_path / "in.jsonl", ["{"]), tmp_path / "out.jsonl"
+    assert batch(source, output, "--schema", schema, "--errors", "/dev/full") == 2
+    assert f"{output}, /dev/full: No space left on device" in capsys.readouterr().err
 
 
 def test_an_empty_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

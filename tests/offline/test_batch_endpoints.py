@@ -251,11 +251,35 @@ def test_urls(url: str, base: str) -> None:
     assert endpoints._base(url) == base
 
 
-@pytest.mark.parametrize("url", ["a:1", "", "ftp://a", "http://", "http://[::1", "http://a:port"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "a:1",
+        "",
+        "ftp://a",
+        "http://",
+        "http://[::1",
+        "http://a:port",
+        "http://a:99999",
+        "http://a:0",
+        "http://a..b",
+    ],
+)
 def test_no_urls(url: str, tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str]) -> None:
     source = write_rows(tmp_path / "in.jsonl", plain_rows(1))
     assert batch(source, tmp_path / "out.jsonl", schema, url) == 2
     assert f"--endpoint {url}: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["k\udcff", "ü", "a\n", "a b"])
+def test_keys_that_no_header_can_have(
+    key: str, tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    source = write_rows(tmp_path / "in.jsonl", plain_rows(1))
+    with Server() as server:
+        assert batch(source, tmp_path / "out.jsonl", schema, server) == 2
+    assert "OPENAI_API_KEY: expected ASCII" in capsys.readouterr().err and not server.requests
 
 
 @pytest.mark.parametrize(

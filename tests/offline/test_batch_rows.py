@@ -293,6 +293,8 @@ def test_other_files_stay_as_they_are(tmp_path: Path, content: bytes, words: str
     assert path.read_bytes() == content
     with Journal(path, overwrite=True) as out:
         assert not out.done
+        assert path.read_bytes() == content, "nothing is there yet to put in its place"
+        out.begin()
     assert path.read_bytes() == b""
 
 

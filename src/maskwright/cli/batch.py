@@ -118,33 +118,32 @@ def batch(args: argparse.Namespace) -> int:
         max_line_bytes=args.max_line_bytes,
         is_forwarded=bool(args.endpoint),
     )
-    with ExitStack() as stack:
-        try:
+    shown = _Shown(args.input)
+    try:
+        with ExitStack() as stack:
             # Before the output is touched.
             open_input(Path(args.input)).close()
             journal = stack.enter_context(Journal(args.output, overwrite=args.overwrite))
             errors = stack.enter_context(open(args.errors, "wb")) if args.errors else None
-        except OSError as error:
-            raise UsageError(f"{error.filename}: {error.strerror}") from None
-        shown = _Shown(args.input)
 
-        def report(bad: BadRow) -> None:
-            shown.report(bad)
-            if errors is not None:
-                write_record(errors, bad)
+            def report(bad: BadRow) -> None:
+                shown.report(bad)
+                if errors is not None:
+                    write_record(errors, bad)
 
-        try:
             summary = run(
                 Path(args.input), reader, journal, partial(_back_end, args), report=report, progress=shown.bar
             )
             if args.sort:
                 journal.sort()
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("the same command goes on from here") from None
-        except OSError as error:
-            raise UsageError(f"{error.filename or args.output}: {error.strerror or error}") from None
-        finally:
-            shown.close()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("the same command goes on from here") from None
+    except OSError as error:
+        # Of a disk that is full, nothing says which file was written.
+        name = error.filename or ", ".join(filter(None, [args.output, args.errors]))
+        raise UsageError(f"{name}: {error.strerror or error}") from None
+    finally:
+        shown.close()
     left = f"; {summary.bad} left out" if summary.bad else ""
     before = f" ({summary.before} of them before)" if summary.before else ""
     print(
@@ -184,10 +183,24 @@ def _check(args: argparse.Namespace) -> None:
     ):
         if name == "-":
             raise UsageError(f"-: {what}, so it must be a file: name one")
-    outputs = [name for name in (args.output, args.errors) if name is not None]
-    paths = [os.path.realpath(name) for name in (args.input, *outputs)]
-    if len(set(paths)) < len(paths):
-        raise UsageError("the input, the output and the errors are three files")
+    read = [name for name in (args.input, args.schema) if name is not None]
+    written = [name for name in (args.output, args.errors) if name is not None]
+    for name in written:
+        for other in (*read, *written[written.index(name) + 1 :]):
+            if _is_same(name, other):
+                raise UsageError(
+                    f"{name} is {other}, and would be written over: the input, the schema, the output and the errors are files of their own"
+                )
+
+
+def _is_same(name: str, other: str) -> bool:
+    """Whether two names are of one file, by links of either kind too."""
+    if os.path.realpath(name) == os.path.realpath(other):
+        return True
+    try:
+        return os.path.samefile(name, other)
+    except OSError:
+        return False  # One of them is not there.
 
 
 def _constraints(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -34,6 +35,7 @@ MOST_PAUSE = 60.0
 MAX_ANSWER_BYTES = 64 * 2**20
 """Of one answer of a server (bytes)."""
 _CHECKERS_KEPT = 64
+_KEY = re.compile("[!-~]+")
 _SENT = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop", "seed")
 """Options of a generation that requests call by the same names."""
 
@@ -80,7 +82,7 @@ class Endpoints:
     ``concurrency``: requests at a time to each server; ``retries``: of one row; ``timeout``: of one request (seconds); ``pause``: after the first
     failure of a server, doubled with each further one (seconds).  ``key``: sent as a bearer token.
 
-    Raises ``MaskwrightError`` for what is no URL.
+    Raises ``MaskwrightError`` for what is no URL, and for a key that no header can have.
     """
 
     def __init__(
@@ -94,6 +96,8 @@ class Endpoints:
         pause: float = 0.5,
         key: str | None = None,
     ) -> None:
+        if key is not None and not _KEY.fullmatch(key):
+            raise MaskwrightError("OPENAI_API_KEY: expected ASCII characters, and no blanks")
         self._replicas = [_Replica(url) for url in dict.fromkeys(map(_base, urls))]
         self._model = model
         self._concurrency = concurrency
@@ -315,10 +319,13 @@ def _base(url: str) -> str:
     """The address below which ``/chat/completions`` is.  Raises ``MaskwrightError`` for what is no URL."""
     try:
         parsed = httpx.URL(url)
-    except httpx.InvalidURL as error:
+        parsed.host.encode("idna")  # As whoever looks it up does.
+    except (httpx.InvalidURL, UnicodeError) as error:
         raise MaskwrightError(f"--endpoint {url}: {error}") from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise MaskwrightError(f"--endpoint {url}: expected http://HOST:PORT or https://HOST/PATH")
+    if parsed.port is not None and not 0 < parsed.port < 1 << 16:
+        raise MaskwrightError(f"--endpoint {url}: expected a port from 1 to 65535")
     base = str(parsed).rstrip("/").removesuffix("/chat/completions")
     return base if parsed.path.strip("/") else f"{base}/v1"
 

@@ -30,6 +30,7 @@ _SYNC_SECONDS = 5.0
 class Journal:
     """The output file, locked for one writer.  ``done``: by the number of its line in the input, the digest of each row that is there.
 
+    ``overwrite``: what it has is given up, but not before ``begin``.
     Raises ``OSError`` where the file cannot be written, and ``MaskwrightError`` for a file that is no output of a batch, or that another
     process writes; it stays as it was.
     """
@@ -37,14 +38,14 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         self.path = Path(path)
         self.done: dict[int, str] = {}
+        self._overwrite = overwrite
         if self.path.exists() and not self.path.is_file():
             raise OSError(errno.EINVAL, "the output is read again, so it must be a file", str(self.path))
         self.file: BinaryIO = open(self.path, "a+b")  # noqa: SIM115
         try:
             _lock(self.file, self.path)
-            if overwrite:
-                self.file.truncate(0)
-            self._read()
+            if not overwrite:
+                self._read()
         except BaseException:
             self.file.close()
             raise
@@ -74,6 +75,11 @@ class Journal:
             # Whole, but for the end of the line.
             self.file.write(b"\n")
             self.file.flush()
+
+    def begin(self) -> None:
+        """Whatever rows need is there: what is to be overwritten can go.  Raises ``OSError``."""
+        if self._overwrite:
+            self.file.truncate(0)
 
     def add(self, line: int, record: dict[str, Any]) -> None:
         """Append the row of a line of the input; as soon as this returns, a kill does not lose it.

@@ -100,8 +100,10 @@ def run(
     survey = _survey(source, reader, journal, report)
     summary = survey.summary
     if summary.total == summary.before + summary.bad:
+        journal.begin()
         return summary
     back_end = make()
+    journal.begin()
     bar = progress(summary)
     waited: dict[int, Row] = {}
 
@@ -176,11 +178,10 @@ def _survey(source: Path, reader: Reader, journal: Journal, report: Callable[[Ba
 
 def open_input(source: Path) -> io.BufferedReader:
     """Open a file of rows.  Raises ``OSError``, and ``MaskwrightError`` where it cannot be read twice."""
-    file = open(source, "rb")  # noqa: SIM115
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
+    # Not opened before: whoever opens a pipe waits for its writer.
+    if not stat.S_ISREG(os.stat(source).st_mode):
         raise MaskwrightError(f"{source}: the input is read twice, so it must be a file")
-    return file
+    return open(source, "rb")
 
 
 def _lines(source: Path, reader: Reader) -> Iterator[Line]:
