@@ -48,7 +48,7 @@ def write(model, tokenizer):
             batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         batch = {name: tensor.to(DEVICE) for name, tensor in batch.items()}
         options = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0} | options
-        torch.manual_seed(0)
+        torch.manual_seed(options.pop("seed", 0))
         output = model.generate(**batch, logits_processor=[processor, *others], **options)
         return output[:, batch["input_ids"].shape[1] :].tolist()
 
@@ -228,6 +228,17 @@ def test_rows_that_end_early_are_padded(texts, vocabulary):
         assert re.fullmatch("[ab]{9}", found[1])
         assert found[0].startswith("a")
         assert found[2].startswith("ab")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_beams_of_an_ended_prompt_draw(write, tokenizer, vocabulary, seed):
+    """Beam sampling goes on behind the ends of one prompt's beams with tokens that nothing allows, another one in each."""
+    grammars = [mw.compile_choice(["a", "ab"], vocabulary), mw.compile_regex("[a-z]{12,16}", vocabulary)]
+    prompts = [tokenizer(text)["input_ids"] for text in ("Q", "x")]
+    options = {"num_beams": 3, "do_sample": True, "max_new_tokens": 24, "seed": seed}
+    found = write(LogitsProcessor(grammars), prompts, **options)
+    assert found == write(LogitsProcessor(grammars, prompt_length=len(prompts[0])), prompts, **options)
+    assert re.fullmatch("[a-z]{12,16}", tokenizer.decode(found[1], skip_special_tokens=True))
 
 
 def test_a_wrong_prompt_length_is_told(answer, vocabulary):

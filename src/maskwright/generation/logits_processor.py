@@ -7,7 +7,8 @@ only what is missing is replayed.
 
 Where a generation begins is told by the masks: what they forbid had no chance to be chosen, so who shows it behind a
 prompt, or behind an output, begins anew.  Three things are chosen nevertheless: padding behind the end of a row while
-others go on, tokens of beams that have no hope, and tokens of a draft, which are rejected in the same pass.
+others go on, anything behind the end of beams and by beams that have no hope, and tokens of a draft, which are rejected
+in the same pass.
 """
 
 from __future__ import annotations
@@ -193,11 +194,12 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
         if len(found) == 1 or not step:
             # A single row is not padded, and several never leap.
             return any(strange)
-        if all(strange) or len(frozenset[int]().union(*(place.padding for place in found))) > 1:
+        if all(strange):
             return True
-        # Beams begin with equal rows; only they may be without hope.
+        # Beams begin with equal rows.  Only they may be without hope, and behind an end anything but one padding.
         beams = len({row.tobytes() for row in prompts}) < len(found)
-        return not beams and any(place.matcher is None for place in found)
+        paddings = frozenset[int]().union(*(place.padding for place in found))
+        return not beams and (len(paddings) > 1 or any(place.matcher is None for place in found))
 
     def _warn_of_disobedience(self, ids: npt.NDArray[np.int64], length: int, found: list[_Place]) -> None:
         if ids.shape[1] - length < 2:  # no output has been seen that this could be the middle of
