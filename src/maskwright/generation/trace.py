@@ -100,7 +100,7 @@ def trace(
     for i, token in enumerate([*ids, None]):
         if token is None and not matcher.is_accepting:
             break  # A stop text ended it.
-        data = b"" if token is None else vocabulary.decode([token])
+        data = b"" if token is None else vocabulary.decode([token], start=vocabulary.at_start(ids[:i]))
         forced = token is not None and bool(data) and bytes(matcher.forced_bytes()).startswith(data)
         expectation = explainer.expected(read)
         if explainer.is_schema:
