@@ -126,6 +126,9 @@ def test_streamed_objects_grow_into_the_value(generator):
         ('{"a": "x\\"1', {"a": 'x"1'}),
         ("[1, -2.5", [1]),
         ("[true, fal", [True]),
+        ("[1, true", [1, True]),
+        ('{"a": false', {"a": False}),
+        ("[false, 1e", [False]),
         ('[{"b": []}, {"c', [{"b": []}, {}]),
     ],
 )

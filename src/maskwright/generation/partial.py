@@ -9,7 +9,7 @@ NOTHING: Final = object()
 """No value yet."""
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_NUMBER = re.compile(r"[-+.0-9eE]+$")
+_NUMBER = re.compile(r"(?<![a-z])[-+.0-9eE]+$")  # not the end of true and false
 
 
 def partial_value(text: str) -> Any:
