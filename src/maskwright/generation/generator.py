@@ -29,7 +29,7 @@ from maskwright.generation.chooser import Chooser, seed_at
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.encoder_decoder import EncoderDecoderRows
 from maskwright.generation.guidance import GuidedRows
-from maskwright.generation.jobs import Job, Started, chooser_of, result_of, step_of
+from maskwright.generation.jobs import Job, Started, chooser_of, parts_of, result_of, step_of
 from maskwright.generation.key_values import KeyValueRows, Prefixes
 from maskwright.generation.metrics import Metrics
 from maskwright.generation.model_cache import cache_parameter
@@ -278,13 +278,14 @@ class Generator:
         is_over = False
         while not is_over or batch.is_busy:
             while not is_over and len(batch.running) + len(batch.waiting) < batch.width:
-                place, request = next(coming, (-1, None))
-                is_over = request is None
-                if request is None:
+                taken = next(coming, None)
+                is_over = taken is None
+                if taken is None:
                     break
+                place, request = taken
                 try:
-                    asked = options_of(dict(request[2]))
-                    (job,) = self._jobs([request[0]], [request[1]], asked)
+                    prompt, output_type, asked = parts_of(request)
+                    (job,) = self._jobs([prompt], [output_type], asked)
                     new = Started(place, job.output, asked, self._rows(job, asked))
                 except Exception as error:
                     yield place, error

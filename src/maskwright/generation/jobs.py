@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from maskwright.base.html import cut
 from maskwright.compiling.compiler import CompiledGrammar
+from maskwright.errors import MaskwrightError
 from maskwright.generation.chooser import Chooser, sampler, seed_at
-from maskwright.generation.options import GenerationOptions
+from maskwright.generation.options import GenerationOptions, options_of
 from maskwright.generation.outputs import Output
 from maskwright.generation.results import Generation, Step
 from maskwright.generation.row import Row
+
+_SHOWN = 100
+"""Characters of a request in a message."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,14 @@ class Started:
             return [result_of(row, self.output, self.asked) for row in self.rows]
         except Exception as raised:
             return raised
+
+
+def parts_of(request: Any) -> tuple[Any, Any, GenerationOptions]:
+    """The prompt, output type and options of a request.  Raises ``MaskwrightError`` for what is none."""
+    if not isinstance(request, (tuple, list)) or len(request) != 3 or not isinstance(request[2], Mapping):
+        shown = cut(repr(request), _SHOWN)
+        raise MaskwrightError(f"a request is a prompt, an output type and a dict of options, not {shown}")
+    return request[0], request[1], options_of(dict(request[2]))
 
 
 def chooser_of(asked: GenerationOptions, index: int) -> Chooser:

@@ -145,7 +145,7 @@ def options_of(given: dict[str, Any]) -> GenerationOptions:
     known = {each.name for each in fields(GenerationOptions)}
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
+            close = difflib.get_close_matches(str(name), known, 1)
             hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(sorted(known))}"
             raise MaskwrightError(f"{name} is no option of a generation{hint}")
     return GenerationOptions(**given)
