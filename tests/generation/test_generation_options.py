@@ -20,6 +20,7 @@ from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
 from maskwright.generation.outputs import Output  # noqa: E402
+from maskwright.generation.prompts import instructed  # noqa: E402
 from maskwright.hf import LogitsProcessor, forced_decoding  # noqa: E402
 
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
@@ -197,6 +198,30 @@ def test_the_schema_is_shown_on_request(chat, generator):
     assert generator.generate(["x"], mw.Regex("a+b"), max_new_tokens=30, schema_in_prompt=True)[0].value
 
 
+def test_the_schema_where_a_template_refuses_a_system_message(model):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(TINY)
+    tokenizer.chat_template = (
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}" + TEMPLATE
+    )
+    gen = mw.Generator(model, tokenizer)
+    assert isinstance(gen("Hello", bool, schema_in_prompt=True), bool)
+    assert gen._prompter.text("Hello", "Be brief.", dict) == "<user>Be brief.\n\nHello<assistant>"
+    parts = [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
+    first, second = instructed(parts, "Be brief.", "user")[0]["content"]
+    assert (first["text"], second["text"]) == ("Be brief.", "Hello")
+    for refused in ([{"role": "system", "content": "x"}], [{"role": "system", "content": "x"}, *parts]):
+        with pytest.raises(mw.MaskwrightError, match="no system role"):
+            gen(refused, bool, schema_in_prompt=True)
+
+
+def test_the_schema_joins_a_system_message_of_parts():
+    system = {"role": "system", "content": [{"type": "text", "text": "Be kind."}]}
+    user = {"role": "user", "content": "Hello"}
+    told, rest = instructed([system, user], "Be brief.")
+    assert told["content"] == [*system["content"], {"type": "text", "text": "Be brief."}] and rest == user
+    assert len(system["content"]) == 1
+
+
 @pytest.mark.parametrize(
     ("prompt", "words"),
     [
@@ -319,6 +344,12 @@ def test_prompts_that_are_no_text(prompt, chat):
 def test_a_prompt_format_that_makes_no_text(made, model, tokenizer):
     with pytest.raises(mw.MaskwrightError, match="which is no text"):
         mw.Generator(model, tokenizer, format_prompt=lambda prompt, schema: made)("x", bool)
+
+
+@pytest.mark.parametrize("given", [5, "{prompt}"])
+def test_a_prompt_format_that_is_no_function(given, model, tokenizer):
+    with pytest.raises(mw.MaskwrightError, match="format_prompt is a function"):
+        mw.Generator(model, tokenizer, format_prompt=given)
 
 
 def test_scores_of_processors_that_are_no_numbers(generator):

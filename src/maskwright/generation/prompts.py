@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
+from maskwright.base.html import cut
 from maskwright.errors import MaskwrightError
 from maskwright.frontends.json_schema.algebra.strings import is_text
+
+_SHOWN = 100
+"""Characters of an argument in a message."""
 
 Prompt = str | Sequence[Mapping[str, Any]]
 
@@ -23,6 +27,10 @@ class Prompter:
     """
 
     def __init__(self, tokenizer: Any, format_prompt: Callable[[str, Any], str] | None) -> None:
+        if format_prompt is not None and not callable(format_prompt):
+            raise MaskwrightError(
+                f"format_prompt is a function of a prompt and a schema, not {cut(repr(format_prompt), _SHOWN)}"
+            )
         self.tokenizer = tokenizer
         self.format_prompt = format_prompt
 
@@ -31,7 +39,8 @@ class Prompter:
         return bool(getattr(self.tokenizer, "chat_template", None))
 
     def ids(self, prompt: Prompt, instruction: str | None, schema: Callable[[], Any]) -> list[int]:
-        """The token ids of a prompt; ``instruction`` (the schema, say) goes into its system message.
+        """The token ids of a prompt; ``instruction`` (the schema, say) goes into its system message, or
+        into the user's first one where the template refuses that.
 
         Raises ``MaskwrightError`` for messages in a wrong shape and for a prompt without tokens.
         """
@@ -79,9 +88,15 @@ class Prompter:
                     "the tokenizer has no chat template, so the prompt is a text and not messages"
                 )
             return prompt if instruction is None else f"{instruction}\n\n{prompt}"
-        if instruction is not None:
-            messages = instructed(messages, instruction)
-        return self._templated(messages)
+        if instruction is None:
+            return self._templated(messages)
+        try:
+            return self._templated(instructed(messages, instruction))
+        except MaskwrightError:
+            # Some templates know no system message.
+            if not any(message["role"] == "user" for message in messages):
+                raise
+            return self._templated(instructed(messages, instruction, "user"))
 
     def _templated(self, messages: list[dict[str, Any]]) -> str:
         from jinja2 import TemplateError
@@ -134,9 +149,19 @@ def _checked(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(message) for message in messages]
 
 
-def instructed(messages: list[dict[str, Any]], instruction: str) -> list[dict[str, Any]]:
-    """The messages with an instruction at the end of the system message, which is made where there is none."""
-    first = messages[0]
-    if first["role"] == "system" and isinstance(first["content"], str):
-        return [{**first, "content": f"{first['content']}\n\n{instruction}"}, *messages[1:]]
-    return [{"role": "system", "content": instruction}, *messages]
+def instructed(
+    messages: list[dict[str, Any]], instruction: str, role: Literal["system", "user"] = "system"
+) -> list[dict[str, Any]]:
+    """The messages with an instruction: at the end of the system message, which is made where there is none, or at the
+    beginning of the user's first message."""
+    at = next((at for at, message in enumerate(messages) if message["role"] == role), None)
+    if at is None or (role == "system" and at > 0):
+        return [{"role": role, "content": instruction}, *messages]
+    content = messages[at]["content"]
+    if isinstance(content, str):
+        parts = [content, instruction]
+        told: Any = "\n\n".join(parts if role == "system" else parts[::-1])
+    else:
+        part = [{"type": "text", "text": instruction}]
+        told = [*content, *part] if role == "system" else [*part, *content]
+    return [*messages[:at], {**messages[at], "content": told}, *messages[at + 1 :]]
