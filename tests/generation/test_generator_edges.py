@@ -218,3 +218,36 @@ def test_prompts_show_the_schema_of_the_type(tokenizer):
     )
     generator("x", dict[int, ipaddress.IPv4Network], max_new_tokens=200)
     assert shown == [pydantic.TypeAdapter(dict[int, ipaddress.IPv4Network]).json_schema()]
+
+
+def counting_columns(tokenizer):
+    ends = {"vocab_size": len(tokenizer), "eos_token_id": 2, "bos_token_id": 1, "pad_token_id": 0}
+    return {
+        "window": transformers.GPTNeoConfig(
+            hidden_size=32, num_layers=2, num_heads=2, attention_types=[[["global", "local"], 1]], window_size=8,
+            max_position_embeddings=400, **ends,
+        ),
+        "positions": transformers.BartConfig(
+            d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
+            encoder_ffn_dim=32, decoder_ffn_dim=32, is_decoder=True, is_encoder_decoder=False, **ends,
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["window", "positions"])
+def test_models_that_count_columns_which_their_cache_does_not_know(name, tokenizer):
+    """Masked columns would move what lies behind them, or push it out of a window."""
+    torch.manual_seed(3)
+    model = transformers.AutoModelForCausalLM.from_config(counting_columns(tokenizer)[name]).eval()
+    for parameter in model.parameters():
+        parameter.data.mul_(3.0 if parameter.dim() > 1 else 1.0)
+    prompts = ["Ada is 36", "The city of Rome is old and great and everybody knows about it"]
+    schema = {"type": "array", "items": {"enum": ["alpha", "beta", "gamma"]}, "minItems": 2, "maxItems": 5}
+    for prompt, found in zip(
+        prompts, mw.Generator(model, tokenizer).generate(prompts, schema, logprobs=True), strict=True
+    ):
+        ids = tokenizer(prompt)["input_ids"]
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([ids + found.token_ids]), use_cache=False).logits[0]
+        expected = logits.log_softmax(-1)[torch.arange(len(found.token_ids)) + len(ids) - 1, found.token_ids]
+        assert found.logprobs == pytest.approx(expected.tolist(), abs=1e-3)

@@ -395,6 +395,14 @@ class Generator:
         with self._lock:
             return trace(self.model, job.prompt, job.grammar, job.output.source, shown, generation)
 
+    def forget(self) -> None:
+        """Drop what is kept of prompts, which is what the model made of them: to be called when the model was changed.
+
+        Other parameters, and those that were trained, loaded, moved or cast, are noticed without it; what is written through
+        ``parameter.data`` and adapters that are switched or merged are not."""
+        with self._lock:
+            self._prefixes.forget()
+
     def compile(self, output_type: Any) -> CompiledGrammar:
         """The compiled grammar of an output type; equal ones are compiled once."""
         grammar: CompiledGrammar = compile_source(

@@ -8,7 +8,8 @@ that were read and then rejected, stays in the cache as masked columns:
     row 1     . . x y z u v w
 
 Positions count what is not masked.  Columns that serve nobody are cut out now and then.  Models whose cache
-or positions do not allow this (sliding windows, recurrent states, no ``position_ids``) run in step instead.
+does not allow this (sliding windows) run in step instead; those whose positions or states do not (no ``position_ids``,
+recurrent states) run one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
-from maskwright.generation.model_cache import cache_of, cache_parameter
+from maskwright.generation.model_cache import cache_of, cache_parameter, masks_columns, pads_in_front
 
 _PREFIXES_KEPT = 4
 _LEAST_SHARED = 16
@@ -42,7 +43,9 @@ class KeyValueRows:
         self._takes = cache_parameter(model) or "past_key_values"
         self._cache: Any = None
         self._mask = torch.zeros((0, 0), dtype=torch.bool)
-        self.flexible = "position_ids" in self._parameters
+        config = model.config.get_text_config(decoder=True)
+        takes_positions = "position_ids" in self._parameters
+        self.flexible = masks_columns(config, takes_positions)
         """Whether rows may read different numbers of tokens, and join others; known behind the first pass."""
         self.croppable = True
         """Whether a row alone may take tokens back; known behind the first pass."""
@@ -50,8 +53,10 @@ class KeyValueRows:
         kinds = (DynamicLayer, DynamicSlidingWindowLayer)
         self.recurrent = not all(type(layer) in kinds for layer in layers)
         """Behind a cache, tokens are read one by one: Mamba and Jamba continue a state by one token only."""
-        self.widest = 1 if self.recurrent else sys.maxsize
-        """How many rows may run together: recurrent states of some cannot be taken out of those of others."""
+        together = not self.recurrent and pads_in_front(config, takes_positions)
+        self.widest = sys.maxsize if together else 1
+        """How many rows may run together: recurrent states of some cannot be taken out of those of others, nor may
+        positions that count columns differ from one row to the next."""
 
     def __len__(self) -> int:
         return len(self._mask)
@@ -73,6 +78,7 @@ class KeyValueRows:
 
     def _read_prompts(self, prompts: list[list[int]], starts: list[list[int]]) -> tuple[Any, Any, list[Any]]:
         shared = _common(prompts)
+        self.prefixes.check(self.model)
         cache, have = self.prefixes.find(prompts[0][:shared])
         if cache is None:
             cache = DynamicCache(config=self.model.config)
@@ -166,6 +172,18 @@ class Prefixes:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        self._written: tuple[Any, ...] = ()
+
+    def forget(self) -> None:
+        """Drop all of them."""
+        self._kept.clear()
+
+    def check(self, model: Any) -> None:
+        """Drop all of them where the model is no longer what read them: other parameters, or other values in them."""
+        written = _written(model)
+        if written != self._written:
+            self.forget()
+        self._written = written
 
     def find(self, ids: list[int]) -> tuple[Any, int]:
         """(a cache that has read a prefix of ``ids``, its length); (None, 0) when none is worth it."""
@@ -187,6 +205,16 @@ class Prefixes:
             self._kept.move_to_end(tuple(ids))
             while len(self._kept) > _PREFIXES_KEPT:
                 self._kept.popitem(last=False)
+
+
+def _written(model: Any) -> tuple[Any, ...]:
+    """What changes with the parameters of a model: which they are, where, of which type, and how often they were written to.
+
+    Not seen is what writes through ``parameter.data``, or without a parameter (an adapter that is switched)."""
+    return tuple(
+        (id(each), each.device, each.dtype, 0 if each.is_inference() else each._version)
+        for each in model.parameters()
+    )
 
 
 def _is_plain(cache: Any) -> bool:

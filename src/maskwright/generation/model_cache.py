@@ -1,9 +1,11 @@
-"""How a model of transformers is given its cache, and gives it back: ``past_key_values``, and ``cache`` since transformers 5.24."""
+"""How a model of transformers is given its cache, and gives it back (``past_key_values``, and ``cache`` since transformers 5.24), and what columns of it may be."""
 
 from __future__ import annotations
 
 import inspect
 from typing import Any
+
+from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from maskwright.errors import ModelError
 
@@ -24,3 +26,17 @@ def cache_of(output: Any) -> Any:
     raise ModelError(
         f"the model keeps no cache behind a pass ({type(output).__name__} has none): use a causal language model with a key-value cache"
     )
+
+
+def pads_in_front(config: Any, takes_positions: bool) -> bool:
+    """Whether masked columns in front of a text change nothing: positions do not count them."""
+    # Bloom counts what is not masked by itself.
+    return takes_positions or config.model_type == "bloom"
+
+
+def masks_columns(config: Any, takes_positions: bool) -> bool:
+    """Whether a masked column changes nothing, wherever it is: no window counts columns, nor do positions."""
+    plain = all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
+    # GPT-Neo has windows that its cache does not know.
+    windowed = "local" in getattr(config, "attention_layers", ())
+    return plain and not windowed and pads_in_front(config, takes_positions)

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from maskwright.base.arguments import real, whole
 from maskwright.errors import MaskwrightError, ModelError, VocabularyError
-from maskwright.generation.model_cache import cache_of, cache_parameter
+from maskwright.generation.model_cache import cache_of, cache_parameter, masks_columns
 from maskwright.sampling.logspace import Integers
 from maskwright.sampling.models import STAY, LanguageModel, ModelState, check_equally_long
 from maskwright.vocabulary.vocabulary import Vocabulary
@@ -75,7 +75,7 @@ class HuggingFaceModel(LanguageModel):
         self._takes = cache_parameter(self.model) or "past_key_values"
         parameters = inspect.signature(model.forward).parameters
         self._takes_positions = "position_ids" in parameters
-        self._masks_columns = _masks_columns(config, self._takes_positions)
+        self._masks_columns = masks_columns(config, self._takes_positions)
         self._positions = getattr(config, "max_position_embeddings", None)
         self._vocabulary: Vocabulary | None = None
         self.set_prompt(prompt, cache)
@@ -293,14 +293,6 @@ def _joined(states: list[_State]) -> _State:
             layer.values = torch.cat([each.values for each in same])
     lengths = np.concatenate([state.lengths for state in states])
     return _State(first.owner, made, None, lengths, np.concatenate([state.logprobs for state in states]))
-
-
-def _masks_columns(config: Any, takes_positions: bool) -> bool:
-    """Whether a masked column changes nothing: no window counts columns, nor do positions."""
-    plain = all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
-    # GPT-Neo has windows that its cache does not know; Bloom counts what is not masked by itself.
-    windowed = "local" in getattr(config, "attention_layers", ())
-    return plain and not windowed and (takes_positions or config.model_type == "bloom")
 
 
 def _ids(given: Any, name: str) -> list[int]:
