@@ -57,7 +57,8 @@ class Generation(Generic[Value]):
     ``value``: data for a schema, an instance for a Python type, a ready call for a function, text for other sources.
     ``logprobs``: the model's log-probability of each token (natural logarithm, before any mask), when asked for;
     ``top_logprobs``: by token id, those of the likeliest tokens at each place, when a number of them was asked for.
-    ``finish_reason``: ``"stop"`` when the text ended by itself or at a stop string, ``"budget"`` when the shortest completion
+    With ``stop``, ``text`` and ``value`` end in front of the stop text; ``token_ids``, ``logprobs`` and ``usage`` are of all tokens that were written, those
+    in which the stop text stands included.  ``finish_reason``: ``"stop"`` when the text ended by itself or at a stop string, ``"budget"`` when the shortest completion
     was written because the token budget ran short (beams keep to the budget as they go: ``"stop"``).  ``posterior``: with
     ``particles``, the share of each candidate's text in p(text)^4, the likeliest first; the first one is the output.
     """
