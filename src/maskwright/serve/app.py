@@ -35,7 +35,7 @@ from maskwright.serve.transport import (
 
 _log = logging.getLogger("maskwright.serve")
 _LARGE = 2**16
-"""Bytes of a body that are decoded in a thread."""
+"""Bytes of a body that is read in a thread."""
 
 
 class _Answer(Protocol):
@@ -167,8 +167,7 @@ class _Handling:
             await read_body(request, settings)  # whoever is still sending would not see the answer
             raise _turned_away(service)
         data = await read_body(request, settings)
-        body = read_json(data) if len(data) < _LARGE else await service.in_thread(read_json, data)
-        asked = self.endpoint.request.read(body)
+        asked = self._read(data) if len(data) < _LARGE else await service.in_thread(self._read, data)
         if asked.model != self.model:
             raise _no_model(asked.model, self.model)
         plan = self.endpoint.plan(asked, service)
@@ -182,6 +181,9 @@ class _Handling:
                 named=self.endpoint.request is ResponseRequest,
             )
         return JSONResponse(await while_connected(request, self._within(answer.whole())))
+
+    def _read(self, data: bytes) -> Any:
+        return self.endpoint.request.read(read_json(data))
 
     async def _start(self, asked: Any, plan: Any) -> _Answer:
         self.outputs = outputs = await self.service.start(plan)

@@ -29,6 +29,7 @@ def plan_completion(request: CompletionRequest, service: Service) -> Plan:
 
     return Plan(
         prompts=read,
+        prompt_count=len(prompts),
         prompt_param="prompt",
         constraint=constraint,
         sampling=request.sampling(len(service.vocabulary)),

@@ -7,29 +7,47 @@ named.  null is the same as leaving it out.
 from __future__ import annotations
 
 from types import NoneType
-from typing import Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from maskwright.serve.errors import RequestError, refused
 from maskwright.serve.sampling import Sampling
 
 _NOT_HERE = "this server does not have it: leave it out"
+_T = TypeVar("_T")
+_List = Annotated[list[_T], Field(fail_fast=True)]
+"""One error, and not one for each item: a body may have a million."""
 
 
-class StreamOptions(BaseModel):
-    """``stream_options``.  Obfuscation adds characters that mean nothing to a stream; there are none here."""
+class _Members(BaseModel):
+    """An object with members that are known."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_unknown(cls, given: Any) -> Any:
+        """Of members that are not known, the first is enough: each would be an error."""
+        known = cls.model_fields
+        unknown = {name for name in given if name not in known} if isinstance(given, dict) else ()
+        if len(unknown) < 2:
+            return given
+        first = next(name for name in given if name in unknown)
+        return {name: value for name, value in given.items() if name == first or name not in unknown}
+
+
+class StreamOptions(_Members):
+    """``stream_options``.  Obfuscation adds characters that mean nothing to a stream; there are none here."""
+
     include_usage: bool = False
     include_obfuscation: bool = False
 
 
-class _Request(BaseModel):
+class _Request(_Members):
     """What the requests have in common."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     _refused: ClassVar[dict[str, str]] = {}
     """Parameters that others have: why they are refused here."""
     _neutral: ClassVar[dict[str, Any]] = {}
@@ -74,11 +92,11 @@ class _Sampled(_Request):
 
     n: int = Field(1, ge=1)
     seed: int | None = None
-    stop: str | list[str] | None = None
+    stop: str | _List[str] | None = None
     max_tokens: int | None = Field(None, ge=1)
     frequency_penalty: float = Field(0.0, ge=-2, le=2)
     presence_penalty: float = Field(0.0, ge=-2, le=2)
-    logit_bias: dict[str, float] = Field(default_factory=dict)
+    logit_bias: dict[str, Any] = Field(default_factory=dict)
     response_format: dict[str, Any] | None = None
     # Of other servers.
     top_k: int | None = Field(None, ge=1)
@@ -91,9 +109,10 @@ class _Sampled(_Request):
         for name, bias in self.logit_bias.items():
             if not (name.isascii() and name.isdecimal() and int(name[:10]) < vocab_size and len(name) < 11):
                 raise refused(f"logit_bias: {name[:40]!r} is no token id below {vocab_size}", "logit_bias")
-            if not -100 <= bias <= 100:
-                raise refused(f"logit_bias: {bias} for token {name} is not from -100 to 100", "logit_bias")
-            biases[int(name)] = bias
+            if type(bias) not in (int, float) or not -100 <= bias <= 100:
+                message = f"logit_bias: {bias!r} for token {name} is no number from -100 to 100"
+                raise refused(message[:300], "logit_bias")
+            biases[int(name)] = float(bias)
         return Sampling(
             temperature=self.temperature,
             top_p=self.top_p,
@@ -134,7 +153,7 @@ class ChatRequest(_Sampled):
     }
     _neutral = {"modalities": ["text"], "reasoning_effort": "none"}
 
-    messages: list[dict[str, Any]] = Field(min_length=1)
+    messages: _List[dict[str, Any]] = Field(min_length=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     tools: list[Any] | None = None
     tool_choice: str | dict[str, Any] | None = None
@@ -162,7 +181,7 @@ class CompletionRequest(_Sampled):
     }
     _neutral = {"echo": False, "best_of": 1, "suffix": ""}
 
-    prompt: str | list[str] | list[int] | list[list[int]] = Field(min_length=1)
+    prompt: str | _List[str] | _List[int] | _List[_List[int]] = Field(min_length=1)
     max_tokens: int | None = Field(16, ge=1)
     logprobs: int | None = Field(None, ge=0)
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from maskwright.base.arguments import written
 from maskwright.compiling.compiled import CompiledGrammar
 from maskwright.compiling.pool import Compiler
 from maskwright.errors import MaskwrightError
@@ -40,8 +41,8 @@ _T = TypeVar("_T")
 class Plan:
     """What a request asks for, once it was read.
 
-    ``prompts``: makes the token ids of its prompts, in a thread; ``prompt_param``: what they are called.  ``max_tokens``: None
-    where it says nothing; ``max_param``: what it is called.  ``top``: likeliest tokens at each place; None: no probabilities;
+    ``prompts``: makes the token ids of its prompts, in a thread, ``prompt_count`` of them; ``prompt_param``: what they are called.
+    ``max_tokens``: None where it says nothing; ``max_param``: what it is called.  ``top``: likeliest tokens at each place; None: no probabilities;
     ``top_param``: what it is called.
     """
 
@@ -49,6 +50,7 @@ class Plan:
     prompt_param: str
     constraint: Constraint
     sampling: Sampling
+    prompt_count: int = 1
     n: int = 1
     max_tokens: int | None = None
     max_param: str = "max_tokens"
@@ -121,6 +123,14 @@ class Service:
 
     def _check(self, plan: Plan) -> None:
         settings = self.settings
+        count = plan.n * plan.prompt_count
+        for most, name in (
+            (settings.max_outputs, "max_outputs"),
+            (settings.max_rows + settings.max_queued, "max_rows and max_queued together"),
+        ):
+            if count > most:
+                message = f"n: {written(count)} outputs are more than {name}, which is {most}"
+                raise refused(message, "n", "limit_max_outputs")
         if len(plan.stops) > settings.max_stops:
             raise refused(
                 f"stop: {len(plan.stops)} texts are more than max_stops, which is {settings.max_stops}",
@@ -169,13 +179,6 @@ class Service:
 
     def _rows(self, plan: Plan, grammar: CompiledGrammar | None) -> list[Row]:
         prompts = plan.prompts()
-        count = plan.n * len(prompts)
-        if count > self.settings.max_outputs:
-            raise refused(
-                f"n: {count} outputs are more than max_outputs, which is {self.settings.max_outputs}",
-                "n",
-                "limit_max_outputs",
-            )
         param = plan.constraint.param
         output = plan.constraint.output
         try:
