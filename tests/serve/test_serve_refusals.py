@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -18,7 +14,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from serving import MODEL, PERSON, Served, free_port, json_schema, openai, serving, tiny, tool
+from serving import MODEL, PERSON, Served, json_schema, openai, serving, tiny, tool
 from tiny_model import TINY
 
 import maskwright as mw
@@ -380,7 +376,7 @@ def test_bad_requests_beside_good_ones(served: Served) -> None:
             done.result()
 
 
-# --- limits of time, the end
+# --- limits of time
 
 
 def test_requests_and_masks_that_take_too_long() -> None:
@@ -391,6 +387,12 @@ def test_requests_and_masks_that_take_too_long() -> None:
         assert late.value.status_code == 504 and late.value.code == "timeout"
         with pytest.raises(openai.APIError, match="request_seconds"):
             list(served.chat(extra_body=form, max_tokens=500, stream=True))
+        events = served.client.responses.create(
+            model=MODEL, input="x", stream=True, text={"format": form["response_format"]}
+        )
+        *before, error = list(events)
+        assert error.type == "error" and error.code == "timeout" and "request_seconds" in error.message
+        assert error.sequence_number == len(before)
         served.wait_until_idle(5)
     with (
         serving(mask_seconds=1e-6) as served,
@@ -398,32 +400,6 @@ def test_requests_and_masks_that_take_too_long() -> None:
     ):
         served.chat(extra_body=form, max_tokens=500)
     assert found.value.code == "limit_mask_seconds"
-
-
-def test_the_end_is_graceful() -> None:
-    form: Any = {"response_format": {"type": "regex", "pattern": "[ab]{200}"}}
-    with serving() as served, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(served.chat, extra_body=form, max_tokens=300)
-        end = time.monotonic() + 20
-        while not served.metric("maskwright_rows_running"):
-            assert time.monotonic() < end
-        served.server.end()
-        with pytest.raises((openai.APIConnectionError, openai.InternalServerError)):
-            served.chat(max_tokens=1)
-        assert len(running.result().choices[0].message.content) == 200
-
-
-def test_the_end_does_not_take_for_ever() -> None:
-    form: Any = {"response_format": {"type": "regex", "pattern": "[a-z]{900}"}}
-    with serving(shutdown_seconds=0.1) as served, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(served.chat, extra_body=form, max_tokens=1000, temperature=2)
-        end = time.monotonic() + 20
-        while not served.metric("maskwright_rows_running"):
-            assert time.monotonic() < end
-        served.server.end()
-        with pytest.raises(openai.InternalServerError) as found:
-            running.result()
-    assert found.value.status_code == 503 and found.value.response.headers["retry-after"]
 
 
 def test_the_model_failing_is_a_500_for_those_in_the_batch() -> None:
@@ -453,6 +429,7 @@ def test_models_without_a_template() -> None:
         {"max_rows": 0},
         {"max_rows": 1.5},
         {"compile_seconds": 0},
+        {"shutdown_seconds": 1e300},
         {"tool_template": "odd"},
         {"thinking": "odd"},
         {"schema_in_prompt": 1},
@@ -480,57 +457,3 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
         ):
             assert main(["serve", "--model", str(TINY), *arguments]) == 2
             assert words in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_process_ends_on_a_signal(tmp_path: Any) -> None:
-    port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "maskwright",
-        "serve",
-        "--model",
-        str(TINY),
-        "--served-model-name",
-        "t",
-        "--port",
-        str(port),
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            end = time.monotonic() + 120
-            while True:
-                try:
-                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
-                        assert json.load(answer)["model"] == "t"
-                    break
-                except OSError:
-                    assert process.poll() is None and time.monotonic() < end
-                    time.sleep(0.1)
-            client = openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="x", max_retries=0)
-            stream = client.completions.create(
-                model="t",
-                prompt="Once",
-                max_tokens=100,
-                stream=True,
-                extra_body={"response_format": {"type": "regex", "pattern": "[ab]{80}"}},
-            )
-            parts = iter(stream)
-            text = next(parts).choices[0].text
-            process.send_signal(signal.SIGTERM)
-            text += "".join(part.choices[0].text for part in parts)
-            assert len(text) == 80
-            assert process.wait(timeout=60) in (0, -signal.SIGTERM)
-        finally:
-            process.kill()
-
-
-def test_threads_end_with_the_server() -> None:
-    before = threading.active_count()
-    with serving() as served:
-        served.chat(max_tokens=2)
-    end = time.monotonic() + 10
-    while threading.active_count() > before + 1:
-        assert time.monotonic() < end, threading.enumerate()
-        time.sleep(0.05)

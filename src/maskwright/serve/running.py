@@ -36,9 +36,20 @@ class Server(uvicorn.Server):
             )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal came."""
+        """A signal came: of either kind, the second one is for those who cannot wait.
+
+        uvicorn would raise them again in the end, and the process would not end with 0.
+        """
+        if self.should_exit:
+            self.service.engine.fail()
+            self.force_exit = True
         self.end()
-        super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let go of what listens, and of the service, also where nobody is waited for: the model's thread must not outlive the process."""
+        await super().shutdown(sockets)
+        if self.force_exit:
+            await self.lifespan.shutdown()
 
     def end(self) -> None:
         """Take nothing new, and end when all is done or ``shutdown_seconds`` are over."""

@@ -9,6 +9,9 @@ from maskwright.base.arguments import real, whole
 from maskwright.errors import MaskwrightError
 from maskwright.frontends.tools.templates import THINKS, ToolTemplate
 
+_MOST_SECONDS = 1e9
+"""What every clock can wait for."""
+
 
 def _setting(default: Any, told: str) -> Any:
     """A field, and what it is, for the command line."""
@@ -76,7 +79,7 @@ class Settings:
                 )
                 object.__setattr__(self, each.name, whole(value, each.name, low=low))
             elif each.type == "float":
-                if not real(value, each.name) > 0:
+                if not real(value, each.name, high=_MOST_SECONDS) > 0:
                     raise MaskwrightError(f"{each.name} must be above 0, not {value}")
         ToolTemplate.load(self.tool_template)
         if self.thinking not in ("", *THINKS):

@@ -19,6 +19,8 @@ from maskwright.serve.settings import Settings
 _T = TypeVar("_T")
 _DRAINED = 16
 """Times ``max_body_bytes`` that are read and dropped, so that whoever sends too much sees the refusal."""
+_UNREAD_SECONDS = 10.0
+"""Behind the time of a request, for a client to read what was sent, and the error."""
 
 
 async def read_body(request: Request, settings: Settings) -> bytes:
@@ -138,19 +140,31 @@ class EventStream(StreamingResponse):
     ) -> None:
         """Send it.  The client may go away at any time, even before the first event."""
         try:
-            await super().__call__(scope, receive, send)
+            async with asyncio.timeout(self._seconds + _UNREAD_SECONDS):
+                await super().__call__(scope, receive, send)
+        except TimeoutError as error:
+            self._outcome = error
         finally:
             self._ended(self._outcome)
 
     async def _lines(self, events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
+        end = asyncio.get_running_loop().time() + self._seconds
+        number = 0
         try:
-            async with asyncio.timeout(self._seconds):
-                async for event in events:
-                    yield self._line(event)
+            while True:
+                # Around the waiting only: a client that reads slowly is to be told that the time is over.
+                async with asyncio.timeout_at(end):
+                    event = await anext(events, None)
+                if event is None:
+                    break
+                yield self._line(event)
+                number += 1
         except Exception as error:
             self._outcome = error
             body = self._as_error(error).body
-            yield self._line({"type": "error", **body["error"]} if self._named else body)
+            if self._named:
+                body = {**body["error"], "type": "error", "sequence_number": number}
+            yield self._line(body)
             return
         if not self._named:
             yield "data: [DONE]\n\n"
