@@ -9,8 +9,9 @@ from types import FrameType
 from typing import Any
 
 import torch
+from transformers.generation import logits_process
 from transformers.generation import stopping_criteria as ready
-from transformers.generation.logits_process import LogitsProcessorList, RepetitionPenaltyLogitsProcessor
+from transformers.generation.logits_process import LogitsProcessorList
 from transformers.generation.utils import GenerateDecoderOnlyOutput
 
 from maskwright.base.arguments import whole
@@ -23,17 +24,28 @@ from maskwright.generation.key_values import KeyValueRows, Prefixes
 from maskwright.generation.row import Row, too_short
 from maskwright.masks.forced import ForcedText
 
+_OF_EVERY_TOKEN = (
+    logits_process.UnbatchedClassifierFreeGuidanceLogitsProcessor,
+    logits_process.SynthIDTextWatermarkLogitsProcessor,
+)
+_OF_A_BATCH = (
+    logits_process.ClassifierFreeGuidanceLogitsProcessor,
+    logits_process.EncoderRepetitionPenaltyLogitsProcessor,
+    logits_process.EncoderNoRepeatNGramLogitsProcessor,
+)
+
 
 def forced_decoding(
     grammars: CompiledGrammar | Sequence[CompiledGrammar], tokenizer: Any, *, batch_size: int = 8
 ) -> Callable[..., Any]:
     """A decoding method for ``generate`` that writes forced text without asking the model, in the tokenizer's own tokens.
 
-    Greedy search and sampling of decoder-only models, with any logits processors; every output is complete within
-    ``max_new_tokens``.  ``grammars``: one for all prompts, or a list with one each.  ``batch_size``: rows at a time.
+    Greedy search and sampling of decoder-only models; every output is complete within ``max_new_tokens``.  Logits processors
+    are asked about each choice, not about each token, and each of several rows has its own copy of those that are not
+    transformers' own.  ``grammars``: one for all prompts, or a list with one each.  ``batch_size``: rows at a time.
     Equal prefixes of prompts are read once.  A ``streamer`` is shown one prompt's output, several tokens at a time where
     they are forced.  Raises ``MaskwrightError`` for beams, for stopping criteria other than lengths and end tokens, for
-    ``inputs_embeds``, and for scores, logits and states of the model, which it is not asked for; ``LimitError`` when the
+    ``inputs_embeds``, for logits processors that read every token or a whole batch (guidance, SynthID), and for scores, logits and states of the model, which it is not asked for; ``LimitError`` when the
     shortest output does not fit ``max_new_tokens``.  (``stop_strings`` are refused by ``generate`` itself, which asks for a
     tokenizer that it does not hand on; ``Generator`` has ``stop``.)
     """
@@ -64,6 +76,7 @@ def forced_decoding(
                 raise MaskwrightError(
                     f"{len(input_ids)} rows cannot be shared out among {len(listed)} grammars"
                 )
+            processors = _of_rows(logits_processor, model, len(input_ids))
             share = len(input_ids) // len(listed)
             room = generation_config.max_length - input_ids.shape[1]
             mask = model_options.get("attention_mask")
@@ -82,7 +95,7 @@ def forced_decoding(
                         prompt,
                         room,
                         Chooser(
-                            _of_row(logits_processor, index, len(ids) - len(prompt)),
+                            _of_row(processors[index], index, len(ids) - len(prompt)),
                             samples=samples,
                             seed=seed,
                         ),
@@ -141,17 +154,48 @@ def _streamer_of_generate() -> Any:
     return None
 
 
-def _of_row(processors: Any, index: int, padding: int) -> Any:
-    """The processors of a batch for one of its rows, which is read without its padding."""
-    found = LogitsProcessorList()
+def _of_rows(processors: Any, model: Any, count: int) -> list[list[Any]]:
+    """The processors of each row: what one remembers of its texts is not the others'."""
+    found: list[list[Any]] = [[] for _ in range(count)]
     for each in processors or ():
+        name = type(each).__name__
+        if isinstance(each, _OF_EVERY_TOKEN) or (count > 1 and isinstance(each, _OF_A_BATCH)):
+            raise MaskwrightError(
+                f"{name} reads every token, or several rows at once, and forced_decoding asks it about single choices: "
+                "leave it out, or pass LogitsProcessor instead of forced_decoding"
+            )
+        try:
+            # Those of transformers remember nothing.
+            shared = count == 1 or type(each).__module__ == logits_process.__name__
+            copies = [each] * count if shared else [copy.deepcopy(each, {id(model): model}) for _ in found]
+        except Exception as error:
+            raise MaskwrightError(
+                f"{name} cannot be copied, and each row needs its own: pass one prompt at a time ({error})"
+            ) from error
+        for row, own in zip(found, copies, strict=True):
+            row.append(own)
+    return found
+
+
+def _of_row(processors: list[Any], index: int, padding: int) -> Any:
+    """The processors of a row, which is read alone and without its padding."""
+    found = LogitsProcessorList()
+    for each in processors:
         given: Any = getattr(each, "prompt_ignore_length", None)
-        if isinstance(each, RepetitionPenaltyLogitsProcessor) and given is not None:
+        if isinstance(each, logits_process.RepetitionPenaltyLogitsProcessor) and given is not None:
             each = copy.copy(each)
             length = int(given if isinstance(given, int) else given[index])
             each.prompt_ignore_length = max(length - padding, 0)
+        if isinstance(each, logits_process.PrefixConstrainedLogitsProcessor):
+            each = _at_place(each, index // each._num_beams)
         found.append(each)
     return found
+
+
+def _at_place(of_batch: Any, place: int) -> Any:
+    """A function of a prompt's place and its tokens, for the rows of one prompt."""
+    allowed = of_batch._prefix_allowed_tokens_fn
+    return logits_process.PrefixConstrainedLogitsProcessor(lambda _, ids: allowed(place, ids), 1)
 
 
 def _run(batch: Batch, rows: list[Row], streamer: Any) -> None:
