@@ -91,7 +91,7 @@ def test_rows_know_their_prompts(returned, write, tokenizer):
 
 
 def test_processors_that_need_every_token(write):
-    with pytest.raises(mw.MaskwrightError, match="UnbatchedClassifierFreeGuidance.* pass LogitsProcessor"):
+    with pytest.raises(mw.MaskwrightError, match=r"UnbatchedClassifierFreeGuidance.* pass LogitsProcessor"):
         write(PROMPTS, guidance_scale=1.5)
     watermark = transformers.generation.SynthIDTextWatermarkingConfig(keys=[1, 2, 3], ngram_len=5)
     with pytest.raises(mw.MaskwrightError, match="SynthID"):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="the generator runs transformers models")
@@ -12,6 +16,7 @@ from test_generation import llama  # noqa: E402
 from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
+from maskwright.generation.jobs import step_of  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +39,50 @@ def test_what_is_no_request_is_an_error_of_its_own(model, tokenizer):
     assert isinstance(found[len(none)][0].value, bool)
     ((_, odd),) = mw.Generator(model, tokenizer).as_completed([("a", bool, {5: 1})])
     assert isinstance(odd, mw.MaskwrightError)
+
+
+def test_what_is_left_of_a_call_ends_with_its_first_error(model, tokenizer):
+    """By a stop text that only some outputs meet where they are not complete."""
+    gen = mw.Generator(model, tokenizer)
+    source = mw.Regex("a[^;]{60}|b;c[a-z]{9}")
+    options = {"stop": ";", "temperature": 1.0, "n": 6}
+    seed = next(seed for seed in range(50) if len({text[0] for text in seen(gen, source, seed)}) == 2)
+
+    async def run():
+        with pytest.raises(mw.MaskwrightError, match="stop text"):
+            await gen.acall("x", source, seed=seed, **options)
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    counted = gen.metrics.rates().outputs
+    assert asyncio.run(run()) == set()
+    for _ in range(200):
+        if gen._background._thread is None:
+            break
+        time.sleep(0.01)
+    assert gen._background._thread is None and gen.metrics.rates().outputs - counted < 6
+
+
+def seen(gen, source, seed):
+    """The outputs without a stop text."""
+    return gen("x", source, seed=seed, temperature=1.0, n=6)
+
+
+def test_a_step_is_what_was_written_when_it_was_told(model, tokenizer, monkeypatch):
+    """The event loop is told between two passes, and looks when the row has gone on."""
+    gen = mw.Generator(model, tokenizer)
+    looked = []
+
+    def noting(row):
+        looked.append(threading.current_thread().name)
+        return step_of(row)
+
+    monkeypatch.setattr("maskwright.generation.background.step_of", noting)
+
+    async def read():
+        return [part async for part in gen.astream("x", SHORT)]
+
+    parts = asyncio.run(read())
+    assert parts[-1] == gen("x", SHORT) and set(looked) == {"maskwright-generation"}
 
 
 LONG = "A long prompt, longer than what is too short to be worth keeping, word for word the same: "

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from maskwright.generation.batch import Batch
+from maskwright.generation.jobs import step_of
+from maskwright.generation.results import Step
 from maskwright.generation.row import Row
 
 
@@ -22,25 +24,30 @@ class Background:
         self._waited: dict[int, tuple[Row, Callable[[Row], object]]] = {}
         self._thread: threading.Thread | None = None
 
-    async def run(self, row: Row, on_change: Callable[[Row], None] | None = None) -> None:
-        """Let a row run to its end; ``on_change`` is called in the event loop whenever it grew.
+    async def run(self, row: Row, on_step: Callable[[Step], None] | None = None) -> None:
+        """Let a row run to its end; ``on_step`` is called in the event loop with each step of it.
 
         When the waiting task is cancelled the row leaves the batch, and nothing else changes.
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 
-        def deliver(moved: Row) -> None:
+        def deliver(step: Step | None, error: Exception | None, is_over: bool) -> None:
             if done.done():
                 return
-            if on_change is not None:
-                on_change(moved)
-            if moved.error is not None:
-                done.set_exception(moved.error)
-            elif moved.done:
+            if on_step is not None and step is not None:
+                on_step(step)
+            if error is not None:
+                done.set_exception(error)
+            elif is_over:
                 done.set_result(None)
 
-        self._submit(row, lambda moved: loop.call_soon_threadsafe(deliver, moved))
+        def tell(moved: Row) -> None:
+            # Here, between passes: in the event loop the row would move while it is looked at.
+            step = None if on_step is None else step_of(moved)
+            loop.call_soon_threadsafe(deliver, step, moved.error, moved.done)
+
+        self._submit(row, tell)
         try:
             await done
         finally:

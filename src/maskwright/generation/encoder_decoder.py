@@ -18,6 +18,16 @@ from maskwright.errors import MaskwrightError
 from maskwright.generation.model_cache import cache_of, cache_parameter
 
 
+def decoder_start(model: Any) -> int:
+    """The token with which a decoder begins.  Raises ``MaskwrightError`` where the model names none."""
+    for config in (model.generation_config, model.config):
+        if config.decoder_start_token_id is not None:
+            return int(config.decoder_start_token_id)
+    raise MaskwrightError(
+        "the model names no decoder_start_token_id, with which its decoder begins; set it in generation_config"
+    )
+
+
 class EncoderDecoderRows:
     """As ``KeyValueRows``, for a model with an encoder."""
 
@@ -29,12 +39,7 @@ class EncoderDecoderRows:
         self.croppable = True
         self._parameters = inspect.signature(model.forward).parameters
         self._takes = cache_parameter(model) or "past_key_values"
-        start = model.generation_config.decoder_start_token_id
-        self._start = model.config.decoder_start_token_id if start is None else start
-        if self._start is None:
-            raise MaskwrightError(
-                "the model names no decoder_start_token_id, with which its decoder begins; set it in generation_config"
-            )
+        self._start = decoder_start(model)
         self._cache: Any = None
         self._encoded: Any = None
         self._mask: Any = None

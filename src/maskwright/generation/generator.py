@@ -342,11 +342,16 @@ class Generator:
         A call that is cancelled leaves the others and the generator as they are.
         """
         asked = options_of(options)
-        if asked.particles is not None or asked.num_beams > 1:
-            return await asyncio.to_thread(lambda: self(prompt, output_type, **options))
-        output, rows = await asyncio.to_thread(self._asked_for, prompt, output_type, asked)
-        await asyncio.gather(*(self._background.run(row) for row in rows))
-        values = [result_of(row, output, asked).value for row in rows]
+        (job,) = await asyncio.to_thread(self._jobs, [prompt], [output_type], asked)
+        running: list[asyncio.Task[None]] = []
+        try:
+            rows = await asyncio.to_thread(self._rows, job, asked)
+            running += (asyncio.create_task(self._background.run(row)) for row in rows)
+            await asyncio.gather(*running)
+        finally:
+            job.left.set()
+            await _end(running)
+        values = [result_of(row, job.output, asked).value for row in rows]
         return values if asked.n != 1 else values[0]
 
     async def astream(self, prompt: Prompt, output_type: Any, **options: Any) -> AsyncIterator[Any]:
@@ -355,9 +360,7 @@ class Generator:
         (row,) = await asyncio.to_thread(self._single, prompt, output_type, options)
         changes = Changes(output)
         queue: asyncio.Queue[str] = asyncio.Queue()
-        running = asyncio.ensure_future(
-            self._background.run(row, lambda moved: queue.put_nowait(step_of(moved).text))
-        )
+        running = asyncio.ensure_future(self._background.run(row, lambda step: queue.put_nowait(step.text)))
         waiting: asyncio.Future[str] | None = None
         try:
             while not (running.done() and queue.empty()):
@@ -371,10 +374,7 @@ class Generator:
             await running
             yield result_of(row, output, GenerationOptions()).value
         finally:
-            left = [task for task in (running, waiting) if task is not None]
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+            await _end([task for task in (running, waiting) if task is not None])
 
     def trace(self, prompt: Prompt, output_type: Any, **options: Any) -> Trace:
         """One output, and at each of its tokens what the model wanted and what the mask left of that.
@@ -416,14 +416,8 @@ class Generator:
         asked = options_of(options)
         if asked.n != 1 or asked.particles is not None or asked.num_beams != 1:
             raise MaskwrightError("a stream is one output: leave out n, particles and num_beams")
-        return self._asked_for(prompt, output_type, asked)[1]
-
-    def _asked_for(
-        self, prompt: Prompt, output_type: Any, asked: GenerationOptions
-    ) -> tuple[Output, list[Row]]:
-        """The outputs of one prompt, not yet begun."""
         (job,) = self._jobs([prompt], [output_type], asked)
-        return job.output, self._rows(job, asked)
+        return self._rows(job, asked)
 
     def _jobs(self, prompts: Sequence[Prompt], output_type: Any, asked: GenerationOptions) -> list[Job]:
         if (
@@ -472,6 +466,7 @@ class Generator:
 
     def _rows(self, job: Job, asked: GenerationOptions) -> list[Row]:
         """The outputs of one prompt: to be written, or those of a search, to be judged."""
+        job.check_wanted()
         if asked.num_beams > 1:
             return self._searched(job, asked)
         if asked.particles is not None:
@@ -505,10 +500,10 @@ class Generator:
         started = time.perf_counter()
         pad = self.tokenizer.pad_token_id
         pad = self.vocabulary.eos_ids[0] if pad is None else pad
-        with self._lock:
-            texts, calls, seconds = beam_search(
-                self.model, job.prompt, job.grammar, job.room, asked.num_beams, asked.n, pad
-            )
+        texts, calls, seconds = beam_search(
+            self.model, job.prompt, job.grammar, job.room, asked.num_beams, asked.n, pad,
+            lock=self._lock, check=job.check_wanted,
+        )  # fmt: skip
         rows = []
         for tokens in texts:
             row = self._row(job, asked, Chooser())
@@ -534,7 +529,7 @@ class Generator:
             guides.append(plan.guide)
         guided = GuidedRows(KeyValueRows(self.model, self._prefixes), guides)
         for _ in self._run(rows, Batch(guided, len(rows))):
-            pass
+            job.check_wanted()
         found = {tuple(row.ids): row for row in rows}
         alone = KeyValueRows(self.model, self._prefixes)
         with self._lock:
@@ -572,3 +567,10 @@ class Generator:
                 if row.error is not None:
                     raise row.error
             yield
+
+
+async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    """Cancel what is still running, and wait until it is over."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,8 @@ _SHOWN = 100
 
 @dataclass(frozen=True)
 class Job:
-    """One prompt and what to write behind it.  ``contrasts``: prompts with less in them; ``index``: its place among the prompts."""
+    """One prompt and what to write behind it.  ``contrasts``: prompts with less in them; ``index``: its place among the prompts;
+    ``left``: set when nobody waits for it any more."""
 
     output: Output
     grammar: CompiledGrammar
@@ -30,6 +32,12 @@ class Job:
     contrasts: list[list[int]] = field(default_factory=list)
     room: int = 0
     index: int = 0
+    left: threading.Event = field(default_factory=threading.Event)
+
+    def check_wanted(self) -> None:
+        """Raises ``MaskwrightError`` when nobody waits any more."""
+        if self.left.is_set():
+            raise MaskwrightError("the caller left")
 
 
 @dataclass(frozen=True)
