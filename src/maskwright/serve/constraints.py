@@ -12,7 +12,7 @@ from maskwright.frontends.tools.requests import chosen_tools
 from maskwright.frontends.tools.templates import Thinks, ToolTemplate
 from maskwright.generation.outputs import Output
 from maskwright.serve.errors import RequestError, of_source, refused
-from maskwright.serve.tool_calls import Reader, is_told_from_json, reader_for
+from maskwright.serve.tool_calls import Reader, is_told_from_json, reader_for, thinks
 from maskwright.sources import GBNF, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.vocabulary.vocabulary import Vocabulary
 
@@ -87,7 +87,8 @@ def tool_constraint(
     most: int,
     inside: str = ".function",
 ) -> Constraint:
-    """What an output with tools may be: calls, and beside them text or, with a ``response_format``, instead of them ``answer``.
+    """What an output with tools may be: calls, and beside them text or, with a ``response_format``, instead of them ``answer``;
+    thinking comes before either.
 
     ``inside``: where in a tool its name is, for errors.  Raises ``RequestError`` for tools and choices in another shape.
     """
@@ -107,26 +108,26 @@ def tool_constraint(
     either = answer.output is not None and not forced
     if either:
         _check_either(answer, writing.template)
+    shown = [tool for tool in tools if tool["function"]["name"] in called]
     try:
-        tag = StructuralTag.from_tools(
-            tools,
-            "required" if either and choice == "auto" else choice,
-            template=writing.template,
-            thinking=writing.thinking,
-            parallel_tool_calls=parallel,
-            vocabulary=writing.vocabulary,
-        ).tag
+        if forced or either:
+            other = answer.source if either else None
+            source = _calls_only(tools, shown, writing, other, once=mode == "forced" or not parallel)
+        else:
+            source = StructuralTag.from_tools(
+                tools,
+                choice,
+                template=writing.template,
+                thinking=writing.thinking,
+                parallel_tool_calls=parallel,
+                vocabulary=writing.vocabulary,
+            )
     except GrammarError as error:
         raise of_source(error, "tools") from None
     if mode == "none":
-        return Constraint(Output(StructuralTag(tag)), "tools")
-    assert isinstance(tag, dict)
-    if forced or either:
-        tag = {**tag, "format": _calls_only(tag["format"])}
-    source = StructuralTag(tag)
-    shown = [tool for tool in tools if tool["function"]["name"] in called]
+        return Constraint(Output(source), "tools")
     return Constraint(
-        Output(source | answer.source if either else source),
+        Output(source),
         "tools",
         {name: schemas[name] for name in called},
         shown,
@@ -241,17 +242,41 @@ def _schemas(tools: list[dict[str, Any]], inside: str) -> dict[str, Any]:
     return schemas
 
 
-def _calls_only(found: dict[str, Any]) -> dict[str, Any]:
-    """The calls of a format that may have text around them, one or several, a line each."""
-    if found.get("type") != "triggered_tags" or "tags" not in found:
-        return found
-    return {
-        "type": "tags_with_separator",
-        "tags": found["tags"],
-        "separator": "\n",
-        "at_least_one": True,
-        "stop_after_first": found["stop_after_first"],
-    }
+def _calls_only(
+    tools: list[dict[str, Any]],
+    shown: list[dict[str, Any]],
+    writing: Writing,
+    other: JsonSchema | None,
+    *,
+    once: bool,
+) -> Any:
+    """Thinking, and behind it calls of the tools ``shown`` without text, or else ``other``.  Raises ``GrammarError``."""
+    template = writing.template
+    # Such calls have text between them, unless there is one: several are a line each.
+    lines = template.calls.alone and template.content is None
+    tag: Any = StructuralTag.from_tools(
+        tools,
+        {"type": "allowed_tools", "mode": "required", "tools": shown},
+        template=template,
+        thinking=writing.thinking,
+        parallel_tool_calls=not (once or lines),
+        vocabulary=writing.vocabulary,
+    ).tag
+    thinking, calls = [], tag["format"]
+    if thinks(template, writing.thinking) != "off":
+        *thinking, calls = calls["elements"]
+    if lines and not (once or template.calls.single):
+        calls = {**calls, "separator": "\n", "stop_after_first": False}
+    if template.content is not None and template.content.preamble is not None:
+        calls = calls["elements"][-1]
+
+    def tagged(*formats: Any) -> StructuralTag:
+        return StructuralTag({**tag, "format": {"type": "sequence", "elements": list(formats)}})
+
+    if other is None:
+        return tagged(*thinking, calls)
+    either = tagged(calls) | other
+    return tagged(*thinking) + either if thinking else either
 
 
 def _check_either(answer: Constraint, template: ToolTemplate) -> None:

@@ -12,13 +12,16 @@ is told as it comes, and from the first mark on what the template reads from the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from maskwright.frontends.tools.templates import Thinks, ToolTemplate
 
-_JSON_STARTS = frozenset('{["-0123456789tfn')
+_WORDS = ("true", "false", "null")
+_JSON = re.compile(r'[{["0-9-]|' + "|".join(_WORDS))
+"""What JSON texts begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +82,56 @@ def reader_for(
         made = CallReader((tool["function"]["name"] for tool in tools), template)
     else:
         made = WholeReader(template, tools, thinking)
-    return JsonOr(made) if or_json else made
+    return JsonOr(made, template, thinking) if or_json else made
+
+
+def thinks(template: ToolTemplate, thinking: Thinks | None) -> Thinks:
+    """Whether thinking comes first; ``thinking``: None where nothing is said of it."""
+    if template.thinking is None:
+        return "off"
+    return template.thinking.default if thinking is None else thinking
 
 
 def is_told_from_json(template: ToolTemplate) -> bool:
     """Whether calls begin with something that no JSON text does."""
-    return template.trigger[:1] not in _JSON_STARTS
+    return _JSON.match(template.trigger) is None
 
 
 class JsonOr:
-    """A JSON text, if the output begins like one; else what another reader finds."""
+    """A JSON text, if the output begins like one behind its thinking; else what another reader finds."""
 
-    def __init__(self, other: Reader) -> None:
+    def __init__(self, other: Reader, template: ToolTemplate, thinking: Thinks | None) -> None:
         self._other = other
+        self._thinking = thinking
+        # Thinking is all that it is asked for: what stands behind that is no channel.
+        self._template = replace(template, content=None)
+        self._marks = [*_WORDS, template.between]
+        if thinks(template, thinking) != "off" and template.thinking is not None:
+            self._marks += template.thinking.begin
+        self._text = ""
         self._is_json: bool | None = None
 
     def feed(self, text: str) -> Iterable[Event]:
         """What is new behind a piece of text."""
-        begun = text.lstrip()
-        if self._is_json is None and begun:
-            self._is_json = begun[0] in _JSON_STARTS
-        if self._is_json:
-            return [Said(text)]
-        return self._other.feed(text)
+        if self._is_json is None:
+            self._text = text = self._text + text
+            found = self._template.parse(text, (), thinking=self._thinking)
+            begun = found.content.lstrip()
+            if any(mark.startswith(begun) and mark != begun for mark in self._marks):
+                return  # Nothing, or the beginning of what is told by its end.
+            self._is_json = _JSON.match(begun) is not None
+            if self._is_json:
+                text = found.content
+                if found.thinking:
+                    yield Thought(found.thinking)
+        yield from [Said(text)] if self._is_json else self._other.feed(text)
 
     def finish(self) -> Iterable[Event]:
         """What was held back."""
-        return [] if self._is_json else self._other.finish()
+        if self._is_json is None:
+            yield from self._other.feed(self._text)
+        if not self._is_json:
+            yield from self._other.finish()
 
 
 class WholeReader:
