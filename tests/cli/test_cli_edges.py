@@ -317,3 +317,11 @@ def test_no_standard_input_is_no_defect() -> None:
     shell = f"{shlex.quote(sys.executable)} -m maskwright check - <&-"
     run = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
     assert run.returncode == 2 and run.stderr == "maskwright: standard input is closed\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell that closes streams")
+def test_messages_are_not_written_to_standard_output() -> None:
+    """Where standard error is closed."""
+    shell = f"echo '{{\"type\": 3}}' | {shlex.quote(sys.executable)} -m maskwright generate x --schema - --model no/such 2>&-"
+    run = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+    assert run.returncode in (1, 2) and run.stdout == ""

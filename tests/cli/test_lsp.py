@@ -191,6 +191,15 @@ def test_an_editor_that_dies() -> None:
     assert (run.returncode, run.stdout) == (0, b"")
 
 
+@pytest.mark.parametrize("length", [b"9" * 15, b"9" * 30])
+def test_a_message_that_fits_into_no_memory(length: bytes) -> None:
+    given = b"Content-Length: " + length + b"\r\n\r\n{}"
+    run = subprocess.run(
+        [sys.executable, "-m", "maskwright", "lsp"], input=given, capture_output=True, timeout=60
+    )
+    assert run.returncode == 2 and b"Content-Length" in run.stderr and b"Traceback" not in run.stderr
+
+
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "pygls.lsp.server", None)
     monkeypatch.delitem(sys.modules, "maskwright.cli.lsp_server", raising=False)

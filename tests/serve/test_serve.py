@@ -384,6 +384,10 @@ def test_responses(served: Served) -> None:
     )
     assert answer.output_parsed.answer in ("yes", "no")
     assert answer.status == "completed" and answer.usage.output_tokens > 0
+    details = type(answer.usage.input_tokens_details)
+    assert answer.usage.input_tokens_details.model_fields_set >= {
+        name for name, field in details.model_fields.items() if field.is_required()
+    }
     flat: Any = {"type": "function", **CITY["function"], "strict": True}
     called = served.client.responses.create(
         model=MODEL,

@@ -339,6 +339,17 @@ def test_a_client_that_goes_away_while_its_schema_is_compiled(served: Served) ->
     assert served.metric("maskwright_compiles_cancelled_total") == cancelled + 1
 
 
+def test_a_device_that_torch_was_not_built_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def to(self: Any, device: str) -> None:
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    monkeypatch.setattr(type(tiny().model), "to", to)
+    assert main(["serve", "--model", str(TINY), "--port", "0", "--device", "cuda"]) == 2
+    assert "--device cuda: Torch not compiled with CUDA enabled" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_bad_requests_beside_good_ones(served: Served) -> None:
     def good(i: int) -> None:
@@ -451,6 +462,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
         for arguments, words in (
             (["--max-rows", "0"], "max_rows"),
             (["--dtype", "zzz"], "--dtype zzz: "),
+            (["--device", "zzz", "--port", "0"], "--device zzz: "),
             (["--port", "99999"], "--port 99999: "),
             (["--port", port], f"--port {port}: Address already in use"),
             (["--host", "256.1.1.1", "--port", "0"], "--host 256.1.1.1"),

@@ -33,7 +33,10 @@ def lsp(args: argparse.Namespace) -> int:
             f'{error}; the language server needs: pip install "maskwright[lsp-server]"'
         ) from None
     schema_options(args)  # Bad ones are told now, not with every file.
-    make_server(args).start_io()
+    try:
+        make_server(args).start_io()
+    except (MemoryError, OverflowError):
+        raise UsageError("standard input: a Content-Length is more than fits into memory") from None
     return GOOD
 
 

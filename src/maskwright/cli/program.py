@@ -44,6 +44,9 @@ Structured output that always validates: JSON Schemas, grammars and regular expr
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns one of ``EXIT_CODES``.  Raises ``SystemExit`` (2) for arguments that are none, as argparse does."""
+    if sys.stderr is None:
+        # ``print`` would write messages for it to standard output.
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Texts may have characters that the encoding of a terminal does not.

@@ -100,13 +100,16 @@ def _load(args: argparse.Namespace) -> Generator:
     try:
         with progress("loading the model"):
             generator = Generator.from_pretrained(args.model, **options)
-            if args.device is not None:
-                generator.model.to(args.device)
-            return generator
     except MaskwrightError:
         raise
     except (OSError, ValueError, RuntimeError) as error:
         raise UsageError(f"the model {args.model!r} cannot be loaded: {error}") from None
+    if args.device is not None:
+        try:
+            generator.model.to(args.device)
+        except (RuntimeError, AssertionError) as error:  # The second where torch was built without it.
+            raise UsageError(f"--device {args.device}: {error}") from None
+    return generator
 
 
 COMMAND = Command(
