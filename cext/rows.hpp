@@ -33,6 +33,8 @@ public:
     Csr(std::vector<T> items, std::vector<size_t> ends) : items_(std::move(items)), ends_(std::move(ends)) {}
 
     size_t size() const { return ends_.size(); }
+    // Of all rows together.
+    size_t items() const { return items_.size(); }
 
     // Valid until a row is added.
     Span<T> operator[](size_t i) { return {items_.data() + begin(i), items_.data() + ends_[i]}; }

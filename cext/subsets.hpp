@@ -32,6 +32,9 @@ struct Graph {
 class Numbering {
 public:
     size_t size() const { return ends_.size(); }
+    size_t bytes() const {
+        return items_.size() * sizeof(int32_t) + ends_.size() * (sizeof(size_t) + sizeof(uint64_t)) + slots_.size() * sizeof(int32_t);
+    }
 
     // Valid until a key is added.
     Span<const int32_t> key(int32_t id) const {
@@ -118,6 +121,11 @@ public:
     }
 
     size_t size() const { return states_.size(); }
+    // About what it takes: the NFA, and what was determinised of it.
+    size_t bytes() const {
+        return stamps_.size() * (sizeof(int64_t) + sizeof(int32_t) + 2 * sizeof(size_t) + 1) + edges_.items() * sizeof(Edge) +
+               epsilons_.items() * sizeof(int32_t) + ids_.bytes() + states_.size() * sizeof(State) + moves_.size() * sizeof(Move);
+    }
 
     // What was needed when it was more than `max_states` (states, or work for them); else 0.
     int64_t exceeded() const { return exceeded_; }

@@ -22,6 +22,7 @@ cdef extern from "rows.hpp" namespace "maskwright" nogil:
         T& operator[](size_t)
     cdef cppclass Csr[T]:
         size_t size()
+        size_t items()
         Span[T] operator[](size_t)
         void push_back(const vector[T]&)
 
@@ -48,6 +49,7 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
         Span[const Move] row(int32_t state)
         int64_t exceeded()
         size_t size()
+        size_t bytes()
     cdef cppclass View:
         View(Subsets* automaton, vector[int32_t] coarser, size_t symbols) except +
     cdef cppclass Product:
@@ -88,6 +90,7 @@ cdef extern from "minimal.hpp" namespace "maskwright" nogil:
         Numbering labels
         vector[int32_t] distances() except +
         int64_t least() except +
+        size_t ranges() except +
     CTable c_table_of "maskwright::table_of"(Graph& dfa, const Partition& alphabet) except +
     vector[char] c_between "maskwright::between"(size_t states, const vector[Step]& steps, const vector[int32_t]& starts,
                                                  const vector[int32_t]& accepts) except +
@@ -95,6 +98,7 @@ cdef extern from "minimal.hpp" namespace "maskwright" nogil:
 
 cdef enum:
     MANY_MEMBERS = 500     # of a set of states
+    ROW_BYTES = 500        # of a row that Python sees
 
 
 cdef class Alphabet:
@@ -119,6 +123,10 @@ cdef class Alphabet:
 
     def __len__(self):
         return self.parts.size()
+
+    cdef int64_t weight(self) except -1:
+        # How many small objects its sets are.
+        return sum([3 * len(ranges) for ranges in self.index]) + sum([len(symbols) for symbols in self.known.values()])
 
     def members(self, ranges):
         """The minterms that make up one of the sets given."""
@@ -238,6 +246,10 @@ cdef class SubsetAutomaton:
         """The states known so far."""
         return self.subsets.size()
 
+    def held_bytes(self):
+        """About what it takes: the NFA, and what was determinised of it."""
+        return self.subsets.bytes() + ROW_BYTES * len(self.rows)
+
     def accepting(self, int32_t state):
         return self.subsets.accepting(state)
 
@@ -291,6 +303,10 @@ cdef class Table:
 
     def __len__(self):
         return self.table.edges.size()
+
+    def weight(self):
+        """About how many small objects Python makes of its edges, their labels and the sets of its alphabet."""
+        return self.table.edges.items() + 3 * self.table.ranges() + self.alphabet.weight()
 
     def accepting(self):
         """By state."""

@@ -412,10 +412,10 @@ def test_simple_results_are_simple_trees() -> None:
 def test_a_large_automaton_that_comes_again_is_another_one_of_the_same_language(large: str) -> None:
     node = parse_regex(large)
     others = [parse_regex(pattern) for pattern in ("[^b]*", "(?:aa|b.)*", ".{3,20}", "[^.]+", "a.*")]
-    determinize._shared.known.clear()
+    determinize._shared.forget()
     again = [product([node, other], (), DEFAULT_LIMITS) for other in (*others, *others)]
     for other, found in zip((*others, *others), again, strict=True):
-        determinize._shared.known.clear()
+        determinize._shared.forget()
         assert found == product([node, other], (), DEFAULT_LIMITS)
         assert found == product([other, node], (), DEFAULT_LIMITS)
 
@@ -424,10 +424,10 @@ def test_limits_do_not_depend_on_what_was_asked_before() -> None:
     local = r"[ab]{1,64}|[ab](?:\.?[ab]){0,31}|[ab](?:\.?[ab]){0,15}[ab]{0,33}|[ab]{1,34}(?:\.?[ab]){0,15}"
     large, other = parse_regex(local), parse_regex(".*a.{3}")
     limits = Limits(max_regex_states=11_500)
-    determinize._shared.known.clear()
-    determinize._minimal.clear()
+    determinize._shared.forget()
+    determinize._minimal_dfa.cache_clear()
     first = product([large, other], (), limits)
-    determinize._shared.known.clear()
+    determinize._shared.forget()
     with pytest.raises(LimitError):
         # As they are given, they do not fit.
         determinize._side_by_side([large, other], (), (), limits).combine()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import random
 
 import pytest
 
 import maskwright as mw
 from maskwright.frontends.json_schema.algebra.groups import ArrayGroup, NumberGroup, StringGroup
-from maskwright.regular import memo
-from maskwright.regular.expressions import Alt, Cat, Chars, Lit, Repeat, weight
+from maskwright.limits import DEFAULT_LIMITS
+from maskwright.regex import parse_regex
+from maskwright.regular import determinize, memo
+from maskwright.regular.determinize import minimal_dfa
+from maskwright.regular.expressions import Alt, Cat, Chars, Lit, Machine, Repeat, weight
 from maskwright.regular.memo import remembered
 
 
@@ -65,6 +69,11 @@ def test_the_weight_of_trees() -> None:
     assert weight(Cat((letters, letters)), 1_000) == 12
     assert weight(Alt((letters,) * 300_000), 1_000) > 1_000
     assert weight(((1, 2), "x"), 1_000) == 5
+    # Edges of an automaton share labels; each counts with its ranges.
+    many = Chars(tuple((3 * i, 3 * i + 1) for i in range(300)))
+    machine = Machine(2, 0, ((0, many, 1), (1, many, 1), (1, letters, 0)), (1,))
+    assert weight((machine,), 10_000) == 1 + 1 + 1 + 3 * 4 + 601 + 5
+    assert weight((minimal_dfa(Cat((many, letters)), DEFAULT_LIMITS),), 100_000) > 3 * 300
     # A class is what it is, and has none of the fields of its instances.
     for kind in (StringGroup, ArrayGroup, NumberGroup):
         assert weight((kind, (kind, letters)), 1_000) == 9
@@ -93,3 +102,34 @@ def test_large_schemas_that_were_compiled_take_no_memory(small: mw.Vocabulary) -
     for k in range(7, 22):
         compile_one(k)
     assert _bytes() - before < 50 << 20
+
+
+def test_patterns_that_were_read_take_no_memory(small: mw.Vocabulary) -> None:
+    # Each has some 3.5 MB of states; the grammars used last are kept.
+    text = bytes(random.Random(1).choice(b"ab") for _ in range(9000))
+
+    def read_one(k: int) -> None:
+        assert mw.compile_regex(rf".*a.{{12}}{k}", small).matcher().accept_bytes(text)
+
+    for k in range(100):
+        read_one(k)
+    before = _bytes()
+    for k in range(100, 180):
+        read_one(k)
+    assert _bytes() - before < 80 << 20
+
+
+def test_automata_that_are_shared_while_they_are_compared_take_no_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shared = determinize._shared
+    shared.forget()
+    monkeypatch.setattr(determinize, "_SHARED_BYTES", 100_000)
+    for k in range(3, 9):
+        first, second = (parse_regex(f"[ab]*{letter}[ab]{{{k}}}") for letter in "ab")
+        assert determinize.product([first], [second], DEFAULT_LIMITS)
+        shared.look()
+        assert shared.total <= 100_000 and shared.total == sum(shared.bytes.values())
+        assert shared.known.keys() == shared.bytes.keys()
+    # The last ones take more alone.
+    assert not shared.known

@@ -296,7 +296,7 @@ cdef class Engine:
         return handle
 
     cdef int remember(self, key, AutomatonHandle handle) except -1:
-        cdef int64_t total = 0
+        cdef int64_t total = 0, grown
         cdef AutomatonHandle each
         if not handle.used:
             self.added += handle.made_of
@@ -306,8 +306,10 @@ cdef class Engine:
         if len(self.recent) > RECENT_AUTOMATA:
             self.forget_oldest()
         # Their states come later, as texts reach them.
-        if self.remembered % RECENT_LOOKED_AT == 0 or self.added > RECENT_ADDED:
+        grown = self.owner.index.deadline.grown.load(memory_order_relaxed)
+        if self.remembered % RECENT_LOOKED_AT == 0 or self.added + grown - self.grown > RECENT_ADDED:
             self.added = 0
+            self.grown = grown
             for each in self.recent.copy().values():
                 total += handle_bytes(each, True)
             while total > RECENT_BYTES and len(self.recent) > 1:
@@ -408,7 +410,9 @@ cdef class Engine:
         cdef Lexer* lexer = new Lexer()
         cdef RefusalGuard guard
         cdef Deadline* deadline = &self.owner.index.deadline
-        cdef Deadline end
+        cdef cbool interrupted, passed
+        cdef int64_t crowded, heavy
+        cdef double at
         a.dfa = dfa_new(&self.owner.index.deadline)
         a.spelling = SPELLING_UTF8
         read_code_points(a.dfa, n_states, sets, edges, epsilons, loops, accepts)
@@ -449,17 +453,18 @@ cdef class Engine:
             list_automaton(a)
             deadline_begin(deadline, max_seconds, max_lexer_states, max_bytes)
             lexer_prepare(a)
-            end = deadline[0]
+            interrupted, passed = deadline.interrupted, deadline.passed
+            crowded, heavy, at = deadline.crowded, deadline.heavy, deadline.at
             deadline_end(deadline)
             self.owner.index.lock.unlock()
-        if end.interrupted:
+        if interrupted:
             raise KeyboardInterrupt
-        if end.crowded:
-            raise LimitError("max_lexer_states", end.crowded, max_lexer_states)
-        if end.heavy:
-            raise LimitError("max_bytes", end.heavy, max_bytes)
-        if end.passed:
-            raise LimitError("max_seconds", max_seconds + seconds_now() - end.at, max_seconds)
+        if crowded:
+            raise LimitError("max_lexer_states", crowded, max_lexer_states)
+        if heavy:
+            raise LimitError("max_bytes", heavy, max_bytes)
+        if passed:
+            raise LimitError("max_seconds", max_seconds + seconds_now() - at, max_seconds)
         self.remember(key, handle)
         return handle
 

@@ -28,7 +28,9 @@ from maskwright.regular.expressions import (
     made_of,
     postorder,
     repeat,
+    weight,
 )
+from maskwright.regular.memo import ROOM, remembered
 from maskwright.regular.thompson import Thompson
 
 _PIECE = 4096
@@ -118,6 +120,10 @@ class Dfa:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def weight(self) -> int:
+        """How many small objects it is made of; see ``expressions.weight``."""
+        return self.table.weight()
 
     def __hash__(self) -> int:
         return hash(self.table.content())
@@ -240,16 +246,37 @@ class _Automaton(NamedTuple):
 class _Shared(threading.local):
     """Automata by tree (or what it was made of) and limit.
 
-    Each thread has its own: they determinise while they are read.
+    Each thread has its own: they determinise while they are read.  So what they take is looked at behind their use.
     """
 
     def __init__(self) -> None:
         self.known: dict[tuple[object, int], _Automaton] = {}
+        self.bytes: dict[tuple[object, int], int] = {}
+        self.total = 0
+        self.read: list[tuple[object, int]] = []
+
+    def look(self) -> None:
+        """Forget all when they have become too much."""
+        for key in self.read:
+            if key in self.known:
+                taken = self.known[key].subsets.held_bytes() + _OBJECT_BYTES * weight(key[0], ROOM)
+                self.total += taken - self.bytes.get(key, 0)
+                self.bytes[key] = taken
+        self.read.clear()
+        if self.total > _SHARED_BYTES:
+            self.forget()
+
+    def forget(self) -> None:
+        self.known.clear()
+        self.bytes.clear()
+        self.total = 0
 
 
 _shared = _Shared()
 _MAX_SHARED = 256
 _MAX_SHARED_STATES = 2000
+_OBJECT_BYTES = 100
+_SHARED_BYTES = _OBJECT_BYTES * ROOM
 _LARGE = 1000
 
 
@@ -257,12 +284,13 @@ def _read(node: Regular, limits: Limits) -> _Automaton:
     dfa = made_of(node)
     key = (node if dfa is None else dfa, limits.max_regex_states)
     known = _shared.known
+    _shared.read.append(key)
     found = known.get(key)
     if found is not None and not found.smallest and len(found.subsets) > _LARGE:
         found = known[key] = _smaller(found, limits) or found._replace(smallest=True)
     if found is None or len(found.subsets) > _MAX_SHARED_STATES:
         if len(known) >= _MAX_SHARED:
-            known.clear()
+            _shared.forget()
         made = _Automaton(*automaton_of(node, limits), smallest=dfa is not None or found is not None)
         found = known[key] = made
     return found
@@ -293,12 +321,13 @@ def automaton_of(node: Regular, limits: Limits) -> tuple[Alphabet, SubsetAutomat
 
 def _forget(error: LimitError) -> None:
     check_time_again(error)
-    _shared.known.clear()
+    _shared.forget()
 
 
 def _side_by_side(
     nodes: Sequence[Regular], others: Sequence[Regular], told_apart: Sequence[Regular], limits: Limits
 ) -> SideBySide:
+    _shared.look()
     automata = [_read(node, limits) for node in (*nodes, *others, *told_apart)]
     wanted: list[bool | None] = [*[True] * len(nodes), *[False] * len(others), *[None] * len(told_apart)]
     alphabets = [automaton.alphabet for automaton in automata]
@@ -306,19 +335,14 @@ def _side_by_side(
     return SideBySide(subsets, alphabets, wanted, limits.max_regex_states)
 
 
-_minimal: dict[tuple[Regular, Limits], Dfa] = {}
-
-
 def minimal_dfa(node: Regular, limits: Limits) -> Dfa:
     """The minimal deterministic automaton of the language."""
     dfa = made_of(node)
     if isinstance(dfa, Dfa) and len(dfa) <= limits.max_regex_states:
         return dfa
-    found = _minimal.get((node, limits))
-    if found is None:
-        found = product([node], (), limits)
-        if len(found) <= _MAX_SHARED_STATES:
-            if len(_minimal) >= _MAX_SHARED:
-                _minimal.clear()
-            _minimal[node, limits] = found
-    return found
+    return _minimal_dfa(node, limits)
+
+
+@remembered(_MAX_SHARED)
+def _minimal_dfa(node: Regular, limits: Limits) -> Dfa:
+    return product([node], (), limits)

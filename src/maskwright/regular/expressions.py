@@ -219,7 +219,13 @@ def _weight(value: Any, most: int) -> int:
             elif isinstance(each, Repeat):
                 stack.append(each.body)
             elif isinstance(each, Machine):
-                total += _STATES * len(each.moves) + len(each.accepts)
+                total += len(each.accepts)
+                if isinstance(each.moves, tuple):
+                    total += _STATES * len(each.moves)
+                    # Sets of characters may have hundreds of ranges; edges share some.
+                    stack.extend({id(move[1]): move[1] for move in each.moves}.values())
+                else:
+                    stack.append(each.moves)
             elif isinstance(each, (Cat, Alt)):
                 stack.append(each.parts)
         elif isinstance(each, (str, bytes)):
@@ -232,6 +238,8 @@ def _weight(value: Any, most: int) -> int:
             total += 2 * len(each.ranges)
         elif isinstance(each, Lit):
             total += len(each.text) // _TEXT
+        elif hasattr(each, "weight"):
+            total += each.weight()
         elif each is not None and not isinstance(each, (bool, int, type)):
             names = _fields.get(type(each))
             if names is None:
