@@ -227,6 +227,7 @@ def counting_columns(tokenizer):
             hidden_size=32, num_layers=2, num_heads=2, attention_types=[[["global", "local"], 1]], window_size=8,
             max_position_embeddings=400, **ends,
         ),
+        "distances": transformers.MptConfig(d_model=32, n_heads=2, n_layers=2, max_seq_len=400, **ends),
         "positions": transformers.BartConfig(
             d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
             encoder_ffn_dim=32, decoder_ffn_dim=32, is_decoder=True, is_encoder_decoder=False, **ends,
@@ -234,7 +235,7 @@ def counting_columns(tokenizer):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["window", "positions"])
+@pytest.mark.parametrize("name", ["window", "distances", "positions"])
 def test_models_that_count_columns_which_their_cache_does_not_know(name, tokenizer):
     """Masked columns would move what lies behind them, or push it out of a window."""
     torch.manual_seed(3)
@@ -243,9 +244,9 @@ def test_models_that_count_columns_which_their_cache_does_not_know(name, tokeniz
         parameter.data.mul_(3.0 if parameter.dim() > 1 else 1.0)
     prompts = ["Ada is 36", "The city of Rome is old and great and everybody knows about it"]
     schema = {"type": "array", "items": {"enum": ["alpha", "beta", "gamma"]}, "minItems": 2, "maxItems": 5}
-    for prompt, found in zip(
-        prompts, mw.Generator(model, tokenizer).generate(prompts, schema, logprobs=True), strict=True
-    ):
+    gen = mw.Generator(model, tokenizer)
+    assert gen._batch().width == (1 if name == "positions" else gen.batch_size)
+    for prompt, found in zip(prompts, gen.generate(prompts, schema, logprobs=True), strict=True):
         ids = tokenizer(prompt)["input_ids"]
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([ids + found.token_ids]), use_cache=False).logits[0]

@@ -10,6 +10,8 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 from maskwright.errors import ModelError
 
 _NAMES = ("cache", "past_key_values")
+_COUNTS_UNMASKED = "bloom"
+"""Takes no positions, and counts what is not masked by itself."""
 
 
 def cache_parameter(model: Any) -> str | None:
@@ -29,9 +31,8 @@ def cache_of(output: Any) -> Any:
 
 
 def pads_in_front(config: Any, takes_positions: bool) -> bool:
-    """Whether masked columns in front of a text change nothing: positions do not count them."""
-    # Bloom counts what is not masked by itself.
-    return takes_positions or config.model_type == "bloom"
+    """Whether masked columns in front of a text change nothing: positions do not count them, or are distances."""
+    return takes_positions or config.model_type in (_COUNTS_UNMASKED, "mpt")
 
 
 def masks_columns(config: Any, takes_positions: bool) -> bool:
@@ -39,4 +40,4 @@ def masks_columns(config: Any, takes_positions: bool) -> bool:
     plain = all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
     # GPT-Neo has windows that its cache does not know.
     windowed = "local" in getattr(config, "attention_layers", ())
-    return plain and not windowed and pads_in_front(config, takes_positions)
+    return plain and not windowed and (takes_positions or config.model_type == _COUNTS_UNMASKED)
