@@ -291,10 +291,10 @@ struct Table {
     std::vector<char> accepting;
     Numbering labels;  // sets of symbols, in order
 
-    // How many ranges of code points its labels have, those of neighbouring symbols apart.
-    size_t ranges() const {
-        std::vector<size_t> of_symbol(alphabet.size(), 0);
-        for (const Partition::Part &part : alphabet.parts()) ++of_symbol[part.symbol];
+    // How many ranges of code points its labels have, those of neighbouring symbols apart; symbols: its alphabet.
+    size_t ranges(const Partition &symbols) const {
+        std::vector<size_t> of_symbol(symbols.size(), 0);
+        for (const Partition::Part &part : symbols.parts()) ++of_symbol[part.symbol];
         size_t total = 0;
         for (size_t label = 0; label < labels.size(); ++label)
             for (int32_t symbol : labels.key(static_cast<int32_t>(label))) total += of_symbol[symbol];

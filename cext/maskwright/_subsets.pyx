@@ -90,7 +90,7 @@ cdef extern from "minimal.hpp" namespace "maskwright" nogil:
         Numbering labels
         vector[int32_t] distances() except +
         int64_t least() except +
-        size_t ranges() except +
+        size_t ranges(const Partition& symbols) except +
     CTable c_table_of "maskwright::table_of"(Graph& dfa, const Partition& alphabet) except +
     vector[char] c_between "maskwright::between"(size_t states, const vector[Step]& steps, const vector[int32_t]& starts,
                                                  const vector[int32_t]& accepts) except +
@@ -306,7 +306,7 @@ cdef class Table:
 
     def weight(self):
         """About how many small objects Python makes of its edges, their labels and the sets of its alphabet."""
-        return self.table.edges.items() + 3 * self.table.ranges() + self.alphabet.weight()
+        return self.table.edges.items() + 3 * self.table.ranges(self.alphabet.parts) + self.alphabet.weight()
 
     def accepting(self):
         """By state."""
