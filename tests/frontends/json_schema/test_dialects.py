@@ -38,6 +38,36 @@ class TestDialects:
     def test_declared(self, uri, name):
         assert document({"$schema": uri} if uri is not None else {}).root.base.dialect.name == name
 
+    def test_draft_3_requires_members_in_their_own_schemas(self):
+        jsonschema = pytest.importorskip("jsonschema")
+        member = {"type": "string", "required": True}
+        schema = {
+            "type": "object",
+            "properties": {"a": member, "b": {"type": "integer"}, "c": {"required": False}},
+        }
+        nested = {**schema, "properties": {"o": {**schema, "required": True}, **schema["properties"]}}
+        for each in (schema, nested):
+            each = {"$schema": "http://json-schema.org/draft-03/schema#", **each}
+            judge, grammar = (
+                jsonschema.Draft3Validator(each),
+                mw.compile_json_schema(each, BYTES, property_order="any"),
+            )
+            for value in (
+                {},
+                {"a": "x"},
+                {"b": 1},
+                {"b": 1, "a": ""},
+                {"c": None},
+                {"a": "", "c": 1},
+                {"o": {}, "a": ""},
+                {"o": {"a": ""}, "a": ""},
+            ):
+                assert accepts(grammar, value) is judge.is_valid(value), (each, value)
+        # Elsewhere it says nothing, as validators have it.
+        assert accepts(
+            mw.compile_json_schema({"$schema": DRAFT_7, "properties": {"a": {"required": True}}}, BYTES), {}
+        )
+
     def test_chosen(self):
         for name in DIALECTS:
             assert document({"$schema": V2020}, dialect=name).root.base.dialect.name == name

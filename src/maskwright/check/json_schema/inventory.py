@@ -82,8 +82,8 @@ def _not_enforced(node: Node, keyword: str, options: SchemaOptions) -> str | Non
     if keyword in ("exclusiveMinimum", "exclusiveMaximum") and isinstance(value, bool):
         bound = keyword.removeprefix("exclusive").lower()
         return None if bound in schema else f"without {bound}, it says nothing"
-    if keyword == "required" and isinstance(value, bool):
-        return "draft 3: it speaks of the object around"
+    if keyword == "required" and isinstance(value, bool) and node.base.dialect.name != "draft3":
+        return "true and false are of draft 3; list the names in the object around"
     return None
 
 

@@ -445,6 +445,11 @@ def _says_open(schema: dict[str, Any]) -> bool:
     )
 
 
+def _is_required(member: Any) -> bool:
+    """Whether draft 3 (section 5.7) requires a member, which it says in the member's own schema."""
+    return isinstance(member, dict) and member.get("required") is True
+
+
 def object_group(node: Node) -> ObjectGroup:
     schema: dict[str, Any] = node.value
     rules: list[Rule] = []
@@ -468,6 +473,9 @@ def object_group(node: Node) -> ObjectGroup:
         unnamed = Keys(schemas=tuple(held(node, "propertyNames")), outside=True)
         rules.append((unnamed, (nothing(node.pointer + "/propertyNames"),)))
     required = schema.get("required", ())
+    if node.base.dialect.name == "draft3":
+        own = [name for name in if_many(names) if _is_required(schema["properties"][name])]
+        required = own if isinstance(required, bool) else [*required, *own]
     clauses: list[Clause] = []
     if "dependentRequired" in schema or "dependencies" in schema:
         for name, others in _dependent_required(schema):

@@ -122,7 +122,7 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "unevaluatedProperties": _SCHEMA,
     "propertyNames": _SCHEMA,
     "required": (
-        # draft 3 has a boolean here, which says something about the parent and nothing here
+        # draft 3 has a boolean here, which speaks of the object around
         lambda v: isinstance(v, bool) or _strings(v),
         "a list of member names",
     ),
