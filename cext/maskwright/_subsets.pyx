@@ -124,10 +124,6 @@ cdef class Alphabet:
     def __len__(self):
         return self.parts.size()
 
-    cdef int64_t weight(self) except -1:
-        # How many small objects its sets are.
-        return sum([3 * len(ranges) for ranges in self.index]) + sum([len(symbols) for symbols in self.known.values()])
-
     def members(self, ranges):
         """The minterms that make up one of the sets given."""
         cdef Span[const int32_t] symbols
@@ -306,7 +302,7 @@ cdef class Table:
 
     def weight(self):
         """About how many small objects Python makes of its edges, their labels and the sets of its alphabet."""
-        return self.table.edges.items() + 3 * self.table.ranges(self.alphabet.parts) + self.alphabet.weight()
+        return self.table.edges.items() + 3 * (self.table.ranges(self.alphabet.parts) + sum(map(len, self.alphabet.index)))
 
     def accepting(self):
         """By state."""
@@ -316,10 +312,7 @@ cdef class Table:
     def labels(self):
         """The sets that edges are labelled with."""
         cdef size_t i
-        cdef list out = []
-        for i in range(self.table.labels.size()):
-            out.append(written_ranges(self.alphabet.parts.ranges(self.label(i))))
-        return out
+        return [written_ranges(self.alphabet.parts.ranges(self.label(i))) for i in range(self.table.labels.size())]
 
     cdef vector[int32_t] label(self, size_t i):
         # Its symbols.
