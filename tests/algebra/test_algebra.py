@@ -211,6 +211,9 @@ CASES = {
     "of what is cut out of a grammar with a lexer": [
         Case(mw.JsonString(CUT), lambda t: t in {'"a"', '"b"', '"ab"'}, '"ab', 5),
         Case(mw.Optional(CUT) & mw.Regex("[abc]*"), lambda t: t in {"", "a", "b", "ab"}, "abc", 5),
+        Case(mw.JsonString(CUT) & mw.Regex('"[^a]*"'), lambda t: t == '"b"', '"ab', 5),
+        Case((mw.JsonString(CUT) + mw.Regex("x?")) - mw.Choice(['"a"', '"b"x']), lambda t: t in {'"ab"', '"a"x', '"b"', '"ab"x'}, '"abx', 6),
+        Case(mw.JsonString(mw.Optional(CUT)) & mw.Regex("..|...."), lambda t: t in {'""', '"ab"'}, '"ab', 5),
         Case(mw.Regex("x") + mw.JsonString(CUT - mw.Regex("a")), lambda t: t in {'x"b"', 'x"ab"'}, 'x"ab', 5),
         Case(mw.JsonString(mw.JsonString(CUT)), lambda t: t[:3] == '"\\"' and t[-3:] == '\\""' and t[3:-3] in {"a", "b", "ab"}, ('"', '\\"', "a", "b"), 7),
     ],

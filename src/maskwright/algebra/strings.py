@@ -77,7 +77,8 @@ class _Writing:
                 self.out.lexing = replace(
                     self.out.lexing,
                     terminals=(*self.out.lexing.terminals, quote),
-                    names=(*lexing.names, "a quote"),
+                    names=(*lexing.names, "a quote") if lexing.names else (),
+                    parts=(*lexing.parts, len(lexing.terminals)) if lexing.parts else (),
                     quote=len(lexing.terminals),
                 )
         return self.out
