@@ -118,8 +118,8 @@ def gbnf_part(text: str, root: str, limits: Limits, symbols: Iterable[str] = ())
     text = _checked_text(text, "a grammar")
     check_type(root, str, "root", GrammarError)
     names = listed(symbols, "symbols", "names of rules", GrammarError)
-    for name in names:
-        check_type(name, str, "symbols", GrammarError)
+    if not all(isinstance(name, str) for name in names):
+        raise GrammarError(f"symbols: expected names of rules, got {symbols!r}"[:300])
     kept = tuple(sorted(set(names)))
     return Import(("gbnf", text, root, limits, kept), lambda: gbnf.to_grammar(text, root, limits, kept))
 
