@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -96,9 +96,14 @@ def one_of(
 
 def listed(values: Any, name: str, what: str, error: type[Exception] = MaskwrightError) -> list[Any]:
     """The items of a list, an array or anything else that can be gone through, but for a text."""
+    return list(each_of(values, name, what, error))
+
+
+def each_of(values: Any, name: str, what: str, error: type[Exception] = MaskwrightError) -> Iterator[Any]:
+    """The same one after another, for those that may be many."""
     try:
         if not isinstance(values, str):
-            return list(values)
+            return iter(values)
     except TypeError:
         pass
     raise error(f"{name}: expected {what}, got {type(values).__name__}: {values!r}"[:300])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.base.arguments import listed
+from maskwright.base.arguments import each_of, listed
 from maskwright.errors import BitmaskError
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _rows(indices: Iterable[int] | None, logit_rows: int, mask_rows: int) -> lis
             raise BitmaskError(f"{logit_rows} row(s) of logits, but {mask_rows} of the bitmask")
         return None
     rows = []
-    for i in listed(indices, "indices", "numbers of rows", BitmaskError):
+    for i in each_of(indices, "indices", "numbers of rows", BitmaskError):
         row = _integer(i, "indices")
         if not 0 <= row < min(logit_rows, mask_rows):
             raise BitmaskError(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.base.arguments import listed, token_ids, whole
+from maskwright.base.arguments import each_of, token_ids, whole
 from maskwright.errors import BitmaskError, LimitError, MaskwrightError, UnsatisfiableError, VocabularyError
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class TrieMatcher:
         """Advance by the longest allowed prefix of ``ids``; its length.  Nothing changes when it raises."""
         count = 0
         try:
-            for token in listed(ids, "ids", "token ids", VocabularyError):
+            for token in each_of(ids, "ids", "token ids", VocabularyError):
                 if not self.accept_token(token):
                     break
                 count += 1
