@@ -2,7 +2,8 @@
 
 ``types``         what the compiler and the generator use
 ``calls``         functions by signature
-``schemas``       pydantic's schemas, narrowed to texts that it reads back: ``times``, ``urls``, ``embedded_json``, ``ranges``
+``schemas``       pydantic's schemas, narrowed to texts that it reads back: ``constraints``,
+              ``patterns``, ``times``, ``urls``, ``embedded_json``, ``ranges``
 """
 
 from maskwright.frontends.python.types import parse_output

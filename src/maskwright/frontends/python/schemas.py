@@ -20,6 +20,7 @@ from pydantic_core import SchemaValidator, ValidationError, to_json
 
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.texts.formats import PATTERNS
+from maskwright.frontends.python.constraints import constrained, constraint_of, without_constraint
 from maskwright.frontends.python.embedded_json import with_embedded_json
 from maskwright.frontends.python.patterns import ASCII_TEXT, is_for_ascii
 from maskwright.frontends.python.ranges import integers
@@ -142,8 +143,14 @@ class ReadableSchema(GenerateJsonSchema):
 
     def generate(self, schema: Any, mode: Any = "validation") -> JsonSchemaValue:
         """The whole schema; raises ``GrammarError`` for a type of which no text is sure to be read."""
+        self._parts: dict[str, Any] = {}
         made: JsonSchemaValue = with_embedded_json(super().generate(schema, mode))
         return made
+
+    def definitions_schema(self, schema: Any) -> JsonSchemaValue:
+        """Parts by name, which constraints that stand behind a reference look up."""
+        self._parts |= {part["ref"]: part for part in schema["definitions"]}
+        return super().definitions_schema(schema)
 
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
         """A schema for one part of a type."""
@@ -152,11 +159,19 @@ class ReadableSchema(GenerateJsonSchema):
             name = getattr(schema["function"]["function"], "__qualname__", "")
             if name in _REFUSED:
                 raise GrammarError(_REFUSED[name])
-        made = super().generate_inner(schema)
+        if kind in ("function-after", "chain") and constraint_of(schema):
+            made = self._of_format(super().generate_inner(without_constraint(schema)), schema)
+            made = constrained(made, schema, self._parts, self._config.config_dict)
+            return {"allOf": [made, self.generate_inner(schema["steps"][-1])]} if kind == "chain" else made
+        return self._of_format(super().generate_inner(schema), schema)
+
+    @staticmethod
+    def _of_format(made: JsonSchemaValue, schema: Any) -> JsonSchemaValue:
         form = made.get("format", "")
-        if form == "password" and "maxLength" in made and "pattern" not in made and _of_bytes(schema):
-            return {**made, "pattern": ASCII_TEXT}
-        if kind == "function-after" and form in _ASCII_BASE64 and schema["schema"].get("type") == "str":
+        inner = schema
+        while inner.get("type") == "function-after":
+            inner = inner["schema"]
+        if inner is not schema and form in _ASCII_BASE64 and inner.get("type") == "str":
             return {**made, "pattern": _ASCII_BASE64[form]}
         if form == "zoneinfo":
             return {"type": "string", "enum": sorted(zoneinfo.available_timezones())}
@@ -341,6 +356,8 @@ class ReadableSchema(GenerateJsonSchema):
         """Steps; of ``Hashable``, what JSON has of it."""
         if schema["steps"][-1].get("cls") is Hashable:
             return dict(_SCALARS)
+        if constraint_of(schema):
+            return self.generate_inner(schema)
         return super().chain_schema(schema)
 
     def set_schema(self, schema: Any) -> JsonSchemaValue:
@@ -576,13 +593,3 @@ def _finite(number: JsonSchemaValue) -> JsonSchemaValue:
     low = {} if number.keys() & {"minimum", "exclusiveMinimum"} else {"minimum": -_LARGEST}
     high = {} if number.keys() & {"maximum", "exclusiveMaximum"} else {"maximum": _LARGEST}
     return {**number, **low, **high}
-
-
-def _of_bytes(schema: Any) -> bool:
-    """Whether what is validated in the end, behind functions, is bytes."""
-    inner = schema
-    while inner.get("type") != "bytes":
-        inner = inner.get("schema") or inner.get("lax_schema") or inner.get("json_schema")
-        if inner is None:
-            return False
-    return True

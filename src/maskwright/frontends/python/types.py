@@ -31,7 +31,9 @@ def _adapter(tp: Any) -> Any:
         raise GrammarError(f"{tp!r} is no type that pydantic understands: {_reason(error.message)}") from None
     except SchemaError as error:
         raise GrammarError(f"{tp!r} is no type that pydantic can validate: {_reason(str(error))}") from None
-    except TypeError as error:
+    except RecursionError:
+        raise
+    except (TypeError, RuntimeError) as error:
         raise GrammarError(f"{tp!r} is no type that pydantic understands: {_reason(str(error))}") from error
     except ImportError as error:
         raise MaskwrightError(f"{tp!r} needs another package: {_reason(str(error))}") from None
