@@ -164,6 +164,7 @@ TYPES = [
     pydantic.StrictInt, pydantic.StrictFloat, pydantic.StrictStr, pydantic.StrictBool, pydantic.JsonValue,
     Annotated[int, Field(multiple_of=3)], pydantic.conint(multiple_of=7, ge=10), pydantic.confloat(multiple_of=0.5),
     pydantic.conlist(int, min_length=1, max_length=3), pydantic.conset(int, min_length=2, max_length=3),
+    pydantic.condecimal(max_digits=2, decimal_places=2), pydantic.conset(Literal[1, "a", False], min_length=2),
     frozenset[Literal["a", 1]], set, Hashable, collections.deque[int], collections.Counter[str], collections.OrderedDict[str, int],
     *(Annotated[dict[key, int], Field(min_length=1)] for key in (
         float, bool, Number, uuid.UUID, datetime.date, Annotated[str, Field(pattern="^[a-c]+$")], Decimal, int | uuid.UUID, int | None,
@@ -467,6 +468,8 @@ def test_what_is_written_is_read(tp: Any, text: str, wrong: str) -> None:
         (dict[Annotated[int, pydantic.Field(ge=5, gt=0)], int], '{"1":0}'),
         (Annotated[Decimal, pydantic.Field(multiple_of=Decimal("0.005"), decimal_places=2)], "0.005"),
         (Annotated[pydantic.SecretBytes, pydantic.Field(max_length=2)], '"éé"'),
+        # To pydantic, 0 is a digit before the point.
+        *((Annotated[Decimal, Field(max_digits=2, decimal_places=2)], zero) for zero in ("0", "0.00", "-0")),
         *(
             (Annotated[str, pydantic.Field(pattern=pattern)], text)
             for pattern, text in (
@@ -506,11 +509,21 @@ def test_aliases_that_are_paths() -> None:
     [
         Annotated[datetime.timedelta, pydantic.Field(multiple_of=datetime.timedelta(hours=1))],
         Annotated[Decimal, pydantic.Field(max_digits=2, decimal_places=4)],
+        Annotated[Decimal, pydantic.Field(max_digits=0)],
         dict[pydantic.Json[int], int],  # type: ignore[type-var]
         # What differs as a text may be one value of a set, or one key.
         *(
             Annotated[set[tp], pydantic.Field(min_length=2)]  # type: ignore[valid-type]
-            for tp in (Any, bool | int, float, datetime.datetime, datetime.timedelta, ipaddress.IPv6Address)
+            for tp in (
+                Any,
+                bool | int,
+                float,
+                datetime.datetime,
+                datetime.timedelta,
+                ipaddress.IPv6Address,
+                Literal[1, True],
+                Literal[0, "a", False],
+            )
         ),
         Annotated[
             set[Annotated[str, pydantic.StringConstraints(strip_whitespace=True)]],

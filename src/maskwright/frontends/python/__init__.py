@@ -3,7 +3,7 @@
 ``types``         what the compiler and the generator use
 ``calls``         functions by signature
 ``schemas``       pydantic's schemas, narrowed to texts that it reads back: ``constraints``,
-              ``patterns``, ``times``, ``urls``, ``embedded_json``, ``ranges``
+              ``patterns``, ``floats``, ``times``, ``urls``, ``embedded_json``, ``ranges``
 """
 
 from maskwright.frontends.python.types import parse_output

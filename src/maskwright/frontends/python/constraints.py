@@ -15,9 +15,9 @@ from enum import Enum
 from typing import Any
 
 from maskwright.errors import GrammarError
+from maskwright.frontends.python.floats import finite
 from maskwright.frontends.python.patterns import ASCII_TEXT
 
-_LARGEST = 1e308
 _COMPARED = {"ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt}
 _NUMBERS = frozenset({"int", "float", "bool", "any", "literal", "enum", "decimal", "fraction", "ByteSize"})
 """What is read from numbers as what can be compared with one."""
@@ -167,7 +167,7 @@ def _is_verbatim(leaf: Any, config: Mapping[str, Any]) -> bool:
         inner = leaf.get("schema", leaf)
         return not any(inner.get(name, config.get(f"str_{name}")) for name in _TEXT_CHANGES)
     if kind in ("bytes", "SecretBytes"):
-        return config.get("val_json_bytes", "utf8") == "utf8"
+        return bool(config.get("val_json_bytes", "utf8") == "utf8")
     if kind == "dict":
         # Two keys that differ as texts may be one.
         keys = leaf.get("keys_schema", {"type": "any"})
@@ -228,7 +228,7 @@ def _with_number(
     # What is read from decimal digits as they are is not compared with a float as its digits are.
     if kinds & {"decimal", "fraction"} and not isinstance(value, int):
         raise _refusal(name, value, leaves, f"{value!r} is no integer")
-    narrower = _bound(name, value) if name in _COMPARED else {"minimum": -_LARGEST, "maximum": _LARGEST}
+    narrower = _bound(name, value) if name in _COMPARED else finite({})
     if name == "multiple_of":
         narrower = _multiples(value, leaves)
     if made.get("type") in ("integer", "number"):

@@ -22,13 +22,12 @@ from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.texts.formats import PATTERNS
 from maskwright.frontends.python.constraints import constrained, constraint_of, without_constraint
 from maskwright.frontends.python.embedded_json import with_embedded_json
+from maskwright.frontends.python.floats import LARGEST, finite, strictly, with_places
 from maskwright.frontends.python.patterns import ASCII_TEXT, is_for_ascii
 from maskwright.frontends.python.ranges import integers
 from maskwright.frontends.python.times import date_pattern, datetime_pattern, duration_pattern, time_pattern
 from maskwright.frontends.python.urls import EMAIL, NAMED_EMAIL, url
 
-_LARGEST = 1e308
-"""Greater numbers may be infinite to a reader with floats."""
 _INTEGER = r"(?:0|-?[1-9][0-9]{0,39})"
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,39})(?:\.[0-9]{1,40})?"
 _DURATION = r"^[^0-9]*(?:[0-9]{1,6}[^0-9]+)*$"
@@ -55,7 +54,6 @@ _LEAD = datetime.timedelta(hours=1)
 """What is in the future when a type is compiled should still be so when its values are read."""
 _LONGEST_KEY = 100
 """Of keys with a pattern and a length: the automaton of both has a state for each pair."""
-_INCLUSIVE = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 _CONSTRAINTS = ("max_digits", "decimal_places", "multiple_of", "ge", "gt", "le", "lt")
 _MOST_DIGITS_OF_DECIMALS = 28
 
@@ -232,7 +230,7 @@ class ReadableSchema(GenerateJsonSchema):
         if "anyOf" not in made:
             return made
         number, text = made["anyOf"]
-        return {**made, "anyOf": [_finite(number), {**text, "pattern": _FRACTION}]}
+        return {**made, "anyOf": [finite(number), {**text, "pattern": _FRACTION}]}
 
     def bytes_schema(self, schema: Any) -> JsonSchemaValue:
         """Bytes are read from UTF-8, where their number is bounded from ASCII; or as the model's ``val_json_bytes`` says."""
@@ -381,7 +379,13 @@ class ReadableSchema(GenerateJsonSchema):
     def _check_distinct(self, schema: Any, part: Any) -> None:
         """Raise unless texts that differ are read as values that differ."""
         stripped = part.get("strip_whitespace", self._config.config_dict.get("str_strip_whitespace"))
-        if part["type"] not in _READ_AS_WRITTEN or (part["type"] == "str" and stripped):
+        values = part.get("expected", ())
+        if (
+            part["type"] not in _READ_AS_WRITTEN
+            or (part["type"] == "str" and stripped)
+            # 1 and True are one value.
+            or len(set(values)) < len(values)
+        ):
             raise GrammarError(
                 f"a {schema['type']} with at least {schema['min_length']} values: different texts may be read as one {part['type']}, "
                 "which makes too few; use a list, or min_length of at most 1"
@@ -389,8 +393,8 @@ class ReadableSchema(GenerateJsonSchema):
 
     def float_schema(self, schema: Any) -> JsonSchemaValue:
         """Floats between bounds as a reader has them; those that must be finite are bounded."""
-        made = _strictly(super().float_schema(schema))
-        return made if schema.get("allow_inf_nan") is not False else _finite(made)
+        made = strictly(super().float_schema(schema))
+        return made if schema.get("allow_inf_nan") is not False else finite(made)
 
     def decimal_schema(self, schema: Any) -> JsonSchemaValue:
         """A number; without constraints a text as well, which has all digits where floats do not."""
@@ -398,19 +402,22 @@ class ReadableSchema(GenerateJsonSchema):
             name: float(schema[name]) for name in ("multiple_of", "ge", "gt", "le", "lt") if name in schema
         }
         core: Any = {"type": "float", **bounds}
-        number = _strictly(super().float_schema(core))
+        number = strictly(super().float_schema(core))
         digits, places = schema.get("max_digits"), schema.get("decimal_places")
-        if digits is not None and places is not None and places > digits:
+        if digits is not None and (digits == 0 or (places or 0) > digits):
             raise GrammarError(
                 f"no Decimal is sure to be read: decimal_places is {places}, and max_digits {digits}"
             )
         if digits is not None and places is None:
             # As many behind the point as are left by those before it.
             most = min(digits, _MOST_DIGITS_OF_DECIMALS)
-            return {"anyOf": [_with_places(number, most, behind) for behind in range(most + 1)]}
+            return {"anyOf": [with_places(number, most, behind) for behind in range(most + 1)]}
         if places is not None:
-            number = _with_places(number, digits, places)
-        number = _finite(number)
+            number = with_places(number, digits, places)
+            if places == digits:
+                # To pydantic, 0 is a digit before the point.
+                number = {**number, "not": {"const": 0}}
+        number = finite(number)
         if any(schema.get(name) is not None for name in _CONSTRAINTS):
             return number
         return {"anyOf": [number, {"type": "string", "pattern": f"^{_NUMBER}$"}]}
@@ -499,29 +506,13 @@ def _between(made: JsonSchemaValue, pattern: str | None, schema: Any) -> JsonSch
     return {**made, "pattern": pattern}
 
 
-def _with_places(number: JsonSchemaValue, digits: int | None, places: int) -> JsonSchemaValue:
-    """At most ``places`` digits behind the point, of ``digits`` in all (None: any number)."""
-    narrower: list[JsonSchemaValue] = [{"multipleOf": float(f"1e-{places}")}]
-    if digits is not None:
-        most = float(f"1e{digits - places}")
-        narrower.append({"exclusiveMinimum": -most, "exclusiveMaximum": most})
-    made = dict(number)
-    for each in narrower:
-        # What the number has already stays; beside it, both hold.
-        if any(name in made or _INCLUSIVE.get(name) in made for name in each):
-            made["allOf"] = [*made.get("allOf", []), each]
-        else:
-            made.update(each)
-    return made
-
-
 def _key_names(written: JsonSchemaValue) -> Any:
     """The schema of the names of members that are read as keys of a type; ``written``: its values' schema."""
     # Bounds that are there to keep floats finite mean nothing to what is written here.
     written = {
         name: value
         for name, value in written.items()
-        if not (name in ("minimum", "maximum") and abs(value) >= _LARGEST)
+        if not (name in ("minimum", "maximum") and abs(value) >= LARGEST)
     }
     for name in ("anyOf", "oneOf"):
         if name in written:
@@ -574,22 +565,3 @@ def _is_read(reader: SchemaValidator, value: Any) -> bool:
     except ValidationError:
         return False
     return True
-
-
-def _strictly(number: JsonSchemaValue) -> JsonSchemaValue:
-    """Bounds that are left out become the next float: a text between the two is read as the bound itself."""
-    made = dict(number)
-    # Next to 0 there is a float for every text that may be written.
-    for name, inclusive in _INCLUSIVE.items():
-        far = math.inf if inclusive == "minimum" else -math.inf
-        if made.get(name):
-            nearest = math.nextafter(made.pop(name), far)
-            closer = max if far > 0 else min
-            made[inclusive] = closer(nearest, made.get(inclusive, nearest))
-    return made
-
-
-def _finite(number: JsonSchemaValue) -> JsonSchemaValue:
-    low = {} if number.keys() & {"minimum", "exclusiveMinimum"} else {"minimum": -_LARGEST}
-    high = {} if number.keys() & {"maximum", "exclusiveMaximum"} else {"maximum": _LARGEST}
-    return {**number, **low, **high}
