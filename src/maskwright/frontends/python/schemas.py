@@ -23,7 +23,7 @@ from maskwright.frontends.json_schema.texts.formats import PATTERNS
 from maskwright.frontends.python.constraints import constrained, constraint_of, without_constraint
 from maskwright.frontends.python.embedded_json import with_embedded_json
 from maskwright.frontends.python.floats import LARGEST, finite, strictly, with_places
-from maskwright.frontends.python.patterns import ASCII_TEXT, is_for_ascii
+from maskwright.frontends.python.patterns import ASCII_TEXT, as_read
 from maskwright.frontends.python.ranges import integers
 from maskwright.frontends.python.times import date_pattern, datetime_pattern, duration_pattern, time_pattern
 from maskwright.frontends.python.urls import EMAIL, NAMED_EMAIL, url
@@ -276,12 +276,13 @@ class ReadableSchema(GenerateJsonSchema):
         """Where blanks are stripped before lengths are looked at, none are written at the ends; patterns as pydantic reads them."""
         made = super().str_schema(schema)
         beside = []
-        rust = self._config.config_dict.get("regex_engine", "rust-regex") == "rust-regex"
-        if "pattern" in made and is_for_ascii(made["pattern"], rust=rust):
-            beside.append({"pattern": ASCII_TEXT})
+        if schema.get("pattern") is not None:
+            engine = schema.get("regex_engine", self._config.config_dict.get("regex_engine", "rust-regex"))
+            made["pattern"], *narrower = as_read(schema["pattern"], rust=engine == "rust-regex")
+            beside += [{"pattern": pattern} for pattern in narrower]
         stripped = schema.get("strip_whitespace", self._config.config_dict.get("str_strip_whitespace"))
         if stripped and made.keys() & {"minLength", "pattern"}:
-            beside.append({"pattern": r"^(?:\S(?:[^]*\S)?)?$"})
+            beside.append({"pattern": r"^(?:[^\s\x85](?:[^]*[^\s\x85])?)?$"})
         return {**made, "allOf": [*made.get("allOf", []), *beside]} if beside else made
 
     def date_schema(self, schema: Any) -> JsonSchemaValue:
