@@ -21,6 +21,7 @@ import maskwright as mw
 
 pydantic = pytest.importorskip("pydantic")
 TypedDict = pytest.importorskip("typing_extensions").TypedDict
+Named = pytest.importorskip("typing_extensions").TypeAliasType
 Field = pydantic.Field
 Stripped = Annotated[str, pydantic.StringConstraints(strip_whitespace=True)]
 
@@ -180,3 +181,32 @@ def test_what_no_text_says_is_refused(tp: Any, named: str) -> None:
     with pytest.raises(mw.GrammarError, match=named.replace("|", r"\|")) as caught:
         mw.compile(tp, BYTES)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("tp", "written", "refused"),
+    [
+        (constrained(int | str, ge=3), "5", "2"),
+        (constrained(str | list[int], min_length=2), "[1,2]", "[1]"),
+        (constrained(pydantic.Base64Str, min_length=4), '"QUJDRA=="', '"QUJD"'),
+        (Annotated[str, pydantic.AfterValidator(same), Field(pattern="^a")], '"ab"', '"ba"'),
+        (pydantic.Base64Str, '"QUJD"', '"Zdd8"'),
+        (ipaddress.IPv4Network, '"1.0.0.0/8"', '"1.0.0.1/8"'),
+    ],
+    ids=str,
+)
+def test_named_types_that_are_used_twice(tp: Any, written: str, refused: str) -> None:
+    named = Named("named", tp)
+    for part, pattern in ((named, "{0}"), (list[named], "[{0}]"), (tuple[named, named], "[{0},{0}]")):  # type: ignore[valid-type]
+        compiled = mw.compile(part, BYTES)
+        assert accepts(compiled, pattern.format(written)) and not accepts(compiled, pattern.format(refused))
+        for seed in range(5):
+            pydantic.TypeAdapter(part).validate_json(finished_walk(compiled, seed))
+
+
+def test_constraints_of_named_types() -> None:
+    either = Named("either", int | str)
+    for part in (either, Size, pydantic.JsonValue):
+        tp = tuple[constrained(part, ge=3), constrained(part, ge=2)]  # type: ignore[misc]
+        compiled = mw.compile(tp, BYTES)
+        assert accepts(compiled, "[5,5]") and not accepts(compiled, "[1,5]")

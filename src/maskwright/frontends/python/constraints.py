@@ -58,12 +58,12 @@ _EXACT = 2**53
 
 def constraint_of(schema: Any) -> tuple[str, Any] | None:
     """The name and the value of the constraint that a part of pydantic's own checks, if it does nothing else."""
-    if schema["type"] == "chain":
+    if schema.get("type") == "chain":
         last = schema["steps"][-1]
         function = last.get("function", {}).get("function")
         if getattr(function, "__qualname__", "").startswith("apply_known_metadata."):
             return next((name, value) for name, value in last["schema"].items() if name != "type")
-    if schema["type"] != "function-after":
+    if schema.get("type") != "function-after":
         return None
     function = schema["function"]["function"]
     if getattr(function, "__qualname__", "") == "forbid_inf_nan_check":
@@ -74,16 +74,14 @@ def constraint_of(schema: Any) -> tuple[str, Any] | None:
     return None
 
 
-def without_constraint(schema: Any) -> Any:
-    """The same part, of which pydantic writes no keywords for the constraint."""
-    if schema["type"] == "chain":
-        return {**schema, "steps": schema["steps"][:-1]}
+def without_keywords(schema: Any) -> Any:
+    """The same part; where pydantic checks a constraint of it, without the keywords for it, which are those of other types."""
     metadata = schema.get("metadata", {})
-    name = (constraint_of(schema) or ("",))[0]
-    dropped = {name, *_LENGTHS.get(name, {}).values()}
-    kept = {
-        key: value for key, value in metadata.get("pydantic_js_updates", {}).items() if key not in dropped
-    }
+    constraint = constraint_of(schema)
+    if constraint is None or "pydantic_js_updates" not in metadata:
+        return schema
+    dropped = {constraint[0], *_LENGTHS.get(constraint[0], {}).values()}
+    kept = {name: value for name, value in metadata["pydantic_js_updates"].items() if name not in dropped}
     return {**schema, "metadata": {**metadata, "pydantic_js_updates": kept}}
 
 

@@ -32,10 +32,8 @@ def as_read(pattern: str | re.Pattern[str], *, rust: bool) -> list[str]:
     if isinstance(pattern, str) and rust:
         return [pattern, *_beside(pattern, rust=True)]
     compiled = re.compile(pattern)
-    text, letters = (
-        compiled.pattern,
-        "".join(letter for flag, letter in _FLAGS.items() if compiled.flags & flag),
-    )
+    text = compiled.pattern
+    letters = "".join(letter for flag, letter in _FLAGS.items() if compiled.flags & flag)
     if compiled.flags & ~(re.UNICODE | re.ASCII | re.IGNORECASE | re.DOTALL | re.MULTILINE):
         raise _refusal(text, "its flags", "without re.VERBOSE, re.LOCALE and re.DEBUG")
     # Those of the whole pattern, which the flags have as well.

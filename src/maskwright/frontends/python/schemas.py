@@ -20,7 +20,7 @@ from pydantic_core import SchemaValidator, ValidationError, to_json
 
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.texts.formats import PATTERNS
-from maskwright.frontends.python.constraints import constrained, constraint_of, without_constraint
+from maskwright.frontends.python.constraints import constrained, constraint_of, without_keywords
 from maskwright.frontends.python.embedded_json import with_embedded_json
 from maskwright.frontends.python.floats import LARGEST, finite, strictly, with_places
 from maskwright.frontends.python.patterns import ASCII_TEXT, as_read
@@ -157,11 +157,14 @@ class ReadableSchema(GenerateJsonSchema):
             name = getattr(schema["function"]["function"], "__qualname__", "")
             if name in _REFUSED:
                 raise GrammarError(_REFUSED[name])
-        if kind in ("function-after", "chain") and constraint_of(schema):
-            made = self._of_format(super().generate_inner(without_constraint(schema)), schema)
-            made = constrained(made, schema, self._parts, self._config.config_dict)
-            return {"allOf": [made, self.generate_inner(schema["steps"][-1])]} if kind == "chain" else made
-        return self._of_format(super().generate_inner(schema), schema)
+        made = super().generate_inner(without_keywords(schema))
+        if "ref" not in schema or "$ref" not in made:
+            return self._of_format(made, schema)
+        # What has a name of its own stands there, and here only what refers to it.
+        name = self.json_to_defs_refs[made["$ref"]]
+        if name in self.definitions:
+            self.definitions[name] = self._of_format(self.definitions[name], schema)
+        return made
 
     @staticmethod
     def _of_format(made: JsonSchemaValue, schema: Any) -> JsonSchemaValue:
@@ -351,12 +354,22 @@ class ReadableSchema(GenerateJsonSchema):
             return made
         return {**made, "required": [made["discriminator"]["propertyName"]]}
 
+    def function_after_schema(self, schema: Any) -> JsonSchemaValue:
+        """What is checked after it was read; pydantic's own checks are kept."""
+        made = super().function_after_schema(schema)
+        return self._constrained(made, schema) if constraint_of(schema) else made
+
+    def _constrained(self, made: JsonSchemaValue, schema: Any) -> JsonSchemaValue:
+        return constrained(made, schema, self._parts, self._config.config_dict)
+
     def chain_schema(self, schema: Any) -> JsonSchemaValue:
         """Steps; of ``Hashable``, what JSON has of it."""
         if schema["steps"][-1].get("cls") is Hashable:
             return dict(_SCALARS)
         if constraint_of(schema):
-            return self.generate_inner(schema)
+            *before, last = schema["steps"]
+            made = self._constrained(self.generate_inner({"type": "chain", "steps": before}), schema)
+            return {"allOf": [made, self.generate_inner(last)]}
         return super().chain_schema(schema)
 
     def set_schema(self, schema: Any) -> JsonSchemaValue:
