@@ -9,6 +9,7 @@ import random
 import pytest
 
 import maskwright as mw
+from maskwright._core import automata_bytes
 from maskwright.frontends.json_schema.algebra.groups import ArrayGroup, NumberGroup, StringGroup
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.regex import parse_regex
@@ -117,6 +118,11 @@ def test_patterns_that_were_read_take_no_memory(small: mw.Vocabulary) -> None:
     for k in range(100, 180):
         read_one(k)
     assert _bytes() - before < 80 << 20
+    for cache, most in ((small._compiled, 128), (small._tables, 64)):
+        tables = [
+            each if cache is small._tables else each._core.first_tables for each, _ in cache._kept.values()
+        ]
+        assert sum(map(automata_bytes, tables)) < (most + 32) << 20
 
 
 def test_automata_that_are_shared_while_they_are_compared_take_no_memory(

@@ -444,6 +444,22 @@ def test_what_has_grown_is_looked_at_before_it_can_be_much_too_much() -> None:
     assert len(cache) == 1 and cache.get(4_999) == 4_999
 
 
+def test_what_has_grown_much_is_looked_at_at_once() -> None:
+    cache = compile_cache.CompileCache(1_000_000)
+    megabytes = 1 << 20
+    taken: dict[int, int] = {}
+    for key in range(200):
+        # Small ones, so that a look seems to have time; then each grows behind its use.
+        taken[key] = 10
+        cache.put(key, key)
+        cache.shed(taken.__getitem__, 64 * megabytes)
+    for key in range(200):
+        taken[key] = 4 * megabytes
+        cache.put(1_000 + key, key)
+        cache.shed(taken.__getitem__, 64 * megabytes, grown=4 * megabytes * (key + 1))
+        assert sum(taken[kept] for kept, _ in cache._kept.values()) <= (64 + 16 + 8) * megabytes
+
+
 def test_tables_are_kept_by_their_weight() -> None:
     cache = compile_cache.CompileCache(10)
     cache.put("a", 1, 4)

@@ -253,6 +253,11 @@ cdef class Engine:
             self.owner.index.lock.unlock()
 
     @property
+    def grown_bytes(self):
+        """What the states of automata took that texts have ever reached (bytes), those that are gone included."""
+        return self.owner.index.deadline.grown.load(memory_order_relaxed)
+
+    @property
     def state_budget(self):
         """What one grammar may keep of the states that texts reached, before it begins anew (bytes); no limit at first."""
         return self.owner.index.cache.state_budget

@@ -34,8 +34,9 @@ from maskwright.vocabulary.vocabulary import Vocabulary
 _KIND = b"maskwright grammar "
 _LAYOUT = 3
 """To be raised whenever tables mean something else, or are packed in another way."""
-# Of all grammars that are kept together: a state takes about a kilobyte.
+# Of all grammars that are kept together: a state takes about a kilobyte; the bytes of their automata.
 _STATES_KEPT = 1_000_000
+_AUTOMATA_KEPT = 128 << 20
 _BYTES_EVERY = 16
 _LARGE = 4 << 20
 """Bytes of a grammar that weigh as much as another one."""
@@ -149,10 +150,15 @@ def keep_grammar(key: Hashable, compiled: CompiledGrammar, vocabulary: Vocabular
     made_of = sum([tables_bytes(each) + automata_bytes(each, False) for each in tables])
     kept.put(key, compiled, 1 + made_of // _LARGE)
     kept.shed(_states_of, _STATES_KEPT)
+    kept.shed(_automata_of, _AUTOMATA_KEPT, grown=engine_for(vocabulary).grown_bytes)
     if kept.most_bytes is not None:
         # Of many, one more matters less than looking at all of them takes.
         held = kept.shed(grammar_size, kept.most_bytes, max(len(kept) // _BYTES_EVERY, 1))
         kept.held_bytes = kept.held_bytes if held is None else held
+
+
+def _automata_of(compiled: CompiledGrammar) -> int:
+    return sum([automata_bytes(each) for each in compiled._core.first_tables.all_tables()])
 
 
 def _states_of(compiled: CompiledGrammar) -> int:

@@ -424,7 +424,7 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
         if part.keep:
             kept = vocabulary._tables
             kept.put(part.key, tables, len(tables.names) + automata_bytes(tables, False) // _RULE_BYTES)
-            kept.shed(automata_bytes, _TABLES_BYTES)
+            kept.shed(automata_bytes, _TABLES_BYTES, grown=engine_for(vocabulary).grown_bytes)
     return tables
 
 

@@ -17,6 +17,8 @@ from typing import Any
 from maskwright.base.deadline import in_time
 
 _KEPT = 64
+_GROWN = 16 << 20
+"""So many bytes more are worth a look at all."""
 _SELDOM = 8
 """Sizes are looked at again when as many things were added as are kept, or up to so many times as many where there is room."""
 
@@ -31,7 +33,7 @@ class CompileCache:
     def __init__(self, most: int = _KEPT) -> None:
         self._most = most
         self._weight = 0
-        self._calls: dict[object, int] = {}
+        self._calls: dict[object, tuple[int, int]] = {}
         self.most_bytes: int | None = None
         """What grammars may take together; with it, they may be any number.  For whoever puts them."""
         self.held_bytes = 0
@@ -57,16 +59,19 @@ class CompileCache:
                 dropped.append(self._kept.popitem(last=False)[1])
                 self._weight -= dropped[-1][1]
 
-    def shed(self, size: Callable[[Any], int], most: int, every: int | None = None) -> int | None:
+    def shed(
+        self, size: Callable[[Any], int], most: int, every: int | None = None, *, grown: int = 0
+    ) -> int | None:
         """Drop what was used longest ago while sizes, which may have grown, are more than ``most`` together.
 
         All are looked at once in ``every`` calls; None: when there would be too much if what is added took as much (see
-        ``_SELDOM``).  What is left, if it was looked at; the last one is kept whatever its size.
+        ``_SELDOM``).  Before that, they are when ``grown``, what all sizes together have ever grown by, is much more than the last
+        time.  What is left, if it was looked at; the last one is kept whatever its size.
         """
         with _lock:
-            left = self._calls.get(size, 0)
-            if left > 0:
-                self._calls[size] = left - 1
+            left, before = self._calls.get(size, (0, 0))
+            if left > 0 and grown - before < _GROWN:
+                self._calls[size] = left - 1, before
                 return None
             kept = [(key, held) for key, (held, _) in self._kept.items()]
         # Asking may take long, so nobody else waits for it.
@@ -85,7 +90,7 @@ class CompileCache:
                 # Looking at all of them takes longer than compiling a small schema.
                 room = max(most // max(total, 1) - 1, 1)
                 every = min(room, _SELDOM) * len(self._kept)
-            self._calls[size] = every - 1
+            self._calls[size] = every - 1, grown
         return total
 
     def __len__(self) -> int:
