@@ -28,8 +28,7 @@ cdef class Engine:
     cdef object automata           # others, as long as a grammar uses them
     cdef object tables             # masks of counted automata, by content without bounds
     cdef int64_t remembered        # how often one was used
-    cdef int64_t added             # bytes of new ones since all were counted
-    cdef int64_t grown             # what their states had taken then, all that were ever made together
+    cdef int64_t grown             # `grown_bytes` when all were counted
     cdef int32_t next_uid
     cdef size_t longest            # token, in bytes
     cdef public dict special_tokens    # ids by name

@@ -254,7 +254,7 @@ cdef class Engine:
 
     @property
     def grown_bytes(self):
-        """What the states of automata took that texts have ever reached (bytes), those that are gone included."""
+        """What automata took that were ever made, with the states that texts reached, those that are gone included (bytes)."""
         return self.owner.index.deadline.grown.load(memory_order_relaxed)
 
     @property
@@ -304,7 +304,7 @@ cdef class Engine:
         cdef int64_t total = 0, grown
         cdef AutomatonHandle each
         if not handle.used:
-            self.added += handle.made_of
+            self.owner.index.deadline.grown.fetch_add(handle.made_of, memory_order_relaxed)
         self.remembered += 1
         handle.used = self.remembered
         self.recent[key] = handle
@@ -312,8 +312,7 @@ cdef class Engine:
             self.forget_oldest()
         # Their states come later, as texts reach them.
         grown = self.owner.index.deadline.grown.load(memory_order_relaxed)
-        if self.remembered % RECENT_LOOKED_AT == 0 or self.added + grown - self.grown > RECENT_ADDED:
-            self.added = 0
+        if self.remembered % RECENT_LOOKED_AT == 0 or grown - self.grown > RECENT_ADDED:
             self.grown = grown
             for each in self.recent.copy().values():
                 total += handle_bytes(each, True)

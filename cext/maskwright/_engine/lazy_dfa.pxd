@@ -28,7 +28,7 @@ cdef inline void dfa_grew(LazyDfa* dfa, size_t bytes) noexcept nogil:
     # Too many bytes end an operation like too little time: nothing half-computed is kept.
     cdef int64_t held = dfa.held.load(memory_order_relaxed) + <int64_t>bytes
     dfa.held.store(held, memory_order_relaxed)
-    dfa.deadline.grown.store(dfa.deadline.grown.load(memory_order_relaxed) + <int64_t>bytes, memory_order_relaxed)
+    dfa.deadline.grown.fetch_add(<int64_t>bytes, memory_order_relaxed)
     if held > dfa.deadline.most_bytes // 2:
         dfa.deadline.swollen = True
     if held > dfa.deadline.most_bytes:

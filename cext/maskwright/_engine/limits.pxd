@@ -21,7 +21,7 @@ cdef cppclass Deadline:
     int64_t most_bytes             # of the states of an automaton, in this operation
     int64_t heavy                  # what those of one take that have more; 0: none
     cbool swollen                  # an automaton has more than half of what it may have
-    atomic[int64_t] grown          # bytes of states of automata that were made, ever; written under the lock, read without it, too
+    atomic[int64_t] grown          # bytes of automata and their states that were made, ever; atomic, as not all who write hold the lock
     int64_t searched               # threads looked at to prove that others can be completed (alive.pyx)
 
 cdef int64_t NO_LIMIT
