@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
-#include <shared_mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -21,9 +20,6 @@ inline double seconds_now() {
     using namespace std::chrono;
     return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
-
-// A lock as if nobody had ever held it: in a child process, where those who did are not there.
-inline void lock_anew(std::shared_mutex &lock) { new (&lock) std::shared_mutex; }
 
 class Pool {
 public:

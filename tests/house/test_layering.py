@@ -112,7 +112,7 @@ ORDERS = {
 # The modules of the engine (cext/maskwright/_engine), lowest layer first: each knows only those before it.
 ENGINE = {
     "support": ("containers", "sizes", "limits", "edges"),
-    "vocab": ("trie", "vocabulary", "char_index", "residuals", "slices", "token_index"),
+    "vocab": ("trie", "vocabulary", "turns", "char_index", "residuals", "slices", "token_index"),
     "lexeme": ("lexemes", "lazy_dfa", "lexeme_texts", "keyset", "lexeme_state", "shortest_match", "lexeme_sets", "lexeme_walks", "lexeme_ends", "lexeme_mask"),
     "munch": ("longest_match", "longest_match_samples", "longest_match_walks", "longest_match_mask"),
     "pda": ("program", "rules", "columns", "stacks"),

@@ -15,6 +15,7 @@ from libcpp.unordered_map cimport unordered_map
 from maskwright._engine.containers cimport priority_queue
 from maskwright._engine.sizes cimport bits_has
 from maskwright._engine.limits cimport deadline_look
+from maskwright._engine.turns cimport turn_late
 from maskwright._engine.lexemes cimport Hypothesis, LexState
 from maskwright._engine.lexeme_texts cimport FORM_UTF8_SETTLED, LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_first, lex_next
@@ -367,7 +368,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
         core.index.deadline.searched += 1
         if core.index.deadline.searched > core.limits.max_search:
             core.index.deadline.passed = True
-        if deadline_look(&core.index.deadline):
+        if turn_late(core.index):
             return False
         search_bytes(core, node.thread, choices)
         known = core_expand(core, nodes, at, choices, best, queue, haste)

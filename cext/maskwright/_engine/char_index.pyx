@@ -129,6 +129,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     cdef PartNode part
     cdef CodeRange possible
     index.trie = trie
+    index.away = 0
     index.words = words
     index.by_char.longest = 0
     index.cache.largest.store(0, memory_order_relaxed)

@@ -19,7 +19,7 @@ from maskwright._engine.tracker cimport guard_free
 from maskwright._engine.core cimport CoreLimits
 from maskwright._engine.threads cimport TOKEN_MARK
 from maskwright._engine.distinct_masks cimport distinct_fillable
-from maskwright._engine.generations cimport check_outcome, core_bytes, core_enter, core_leave, core_new, core_open, lexeme_is_swollen
+from maskwright._engine.generations cimport check_outcome, core_bytes, core_enter_turns, core_leave, core_new, core_open, lexeme_is_swollen
 from maskwright._engine.tasks cimport core_let_go
 from maskwright._engine.tables cimport Tables, link_tables
 
@@ -209,7 +209,7 @@ cdef class CompiledCore:
             changed = False
             for rule, guard in list(open_rules.items()):
                 with nogil:
-                    core_enter(self.core)
+                    core_enter_turns(self.core)
                     good = distinct_fillable(self.core, rule, guard)
                     outcome = core_leave(self.core)
                 check_outcome(outcome, self.core)

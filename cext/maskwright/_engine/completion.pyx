@@ -4,7 +4,8 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from maskwright._engine.sizes cimport bits_has
-from maskwright._engine.limits cimport deadline_look, deadline_passed
+from maskwright._engine.limits cimport deadline_passed
+from maskwright._engine.turns cimport turn_late
 from maskwright._engine.lexeme_state cimport lex_first
 from maskwright._engine.shortest_match cimport UNREACHED
 from maskwright._engine.program cimport Costs, NO_STATE, ParserState
@@ -50,7 +51,7 @@ cdef cbool shortest_plain(Core* core, const vector[Thread]& threads, vector[uint
                 shortest_try_lexeme(core, costs, state.starts[j], thread.parser, 0, &best, &after, path)
             for j in range(state.tokens.size()):
                 shortest_try_lexeme(core, costs, state.tokens[j], thread.parser, 0, &best, &after, path)
-    while after != NO_STATE and out.size() < COMPLETION_LIMIT and not deadline_look(&core.index.deadline):
+    while after != NO_STATE and out.size() < COMPLETION_LIMIT and not turn_late(core.index):
         out.insert(out.end(), path.begin(), path.end())
         state = core.program.states[after]
         if state.complete:

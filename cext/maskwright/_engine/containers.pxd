@@ -95,18 +95,21 @@ cdef extern from "blocks.hpp" namespace "maskwright" nogil:
         T* add()
         bint drop()
 
-cdef extern from "<shared_mutex>" namespace "std" nogil:
-    cdef cppclass shared_mutex:
+cdef extern from "lock.hpp" namespace "maskwright" nogil:
+    cdef cppclass TurnLock:
         void lock()
         cbool try_lock()
         void unlock()
         void lock_shared()
         cbool try_lock_shared()
         void unlock_shared()
+        cbool is_wanted()
+        void give_way()
+        void stand_back()
+        void renew()
 
 cdef extern from "pool.hpp" namespace "maskwright" nogil:
     double seconds_now()
-    void lock_anew(shared_mutex&)
 
 cdef extern from "deferred_free.hpp" namespace "maskwright" nogil:
     cdef cppclass AtomicCounter:

@@ -154,6 +154,7 @@ cdef cppclass Core:
     MaskScratch scratch
     CoreLimits limits
     Generation generation
+    cbool away                     # an operation has let others in (turns.pyx), unless there is a lexer, which says so then
 
 cdef struct Outcome:
     int32_t kind

@@ -13,7 +13,8 @@ from libcpp.unordered_map cimport unordered_map
 
 from maskwright._engine.containers cimport by_owner, priority_queue, Csr
 from maskwright._engine.sizes cimport bits_has
-from maskwright._engine.limits cimport deadline_look, deadline_passed
+from maskwright._engine.limits cimport deadline_passed
+from maskwright._engine.turns cimport turn_late
 from maskwright._engine.lexemes cimport (
     Automaton, LazyDfa, DfaState, KEY_BODY, KEY_START, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS,
     NO_CLASS, NO_TAG
@@ -258,7 +259,7 @@ cdef int32_t cost_record_local(Program* program, Costs* costs, DottedItem* local
     if local.phase == RECORD_FIRST_KEY and record_complete(record, place):
         best = cost_lexeme(costs, program.automata[record.close_empty].start)
     for key in range(place.position, <int32_t>record.values.size()):
-        if deadline_look(&program.index.deadline):
+        if turn_late(program.index):
             return UNREACHED
         if not record_key_alive(record, place, key):
             continue
@@ -420,7 +421,7 @@ cdef void costs_fill_rules(Program* program, Costs* costs) noexcept nogil:
     while not work.empty():
         later.clear()
         for rule in work:
-            if deadline_look(&program.index.deadline):
+            if turn_late(program.index):
                 return
             waits[rule] = 0
             cost = cost_local(program, costs, parse_rule_start(program, rule))
@@ -456,7 +457,7 @@ cdef int32_t cost_node(Program* program, Costs* costs, int32_t start) noexcept n
             if back.local != ACCEPT:
                 work.push_back(back.node)
     sort(fresh.begin(), fresh.end())
-    while changed and not deadline_look(&program.index.deadline):
+    while changed and not turn_late(program.index):
         changed = False
         for node in fresh:
             best = UNREACHED
@@ -546,7 +547,7 @@ cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t p
         return
     if lex.key.where in (KEY_START, KEY_BODY):
         for i in range(lex.key.first, lex.key.last):
-            if deadline_look(&core.index.deadline):
+            if turn_late(core.index):
                 return
             if key_allows(keys, &lex.key, keys.texts.tags[i]) and key_rest(lex, i, path):
                 shortest_try(core, costs, lex, parser, text, keys.texts.tags[i], path, best, best_after, best_path)

@@ -17,7 +17,7 @@ from libcpp.string cimport string
 
 from maskwright._engine.containers cimport Interner, priority_queue
 from maskwright._engine.sizes cimport bits_has, bits_set
-from maskwright._engine.limits cimport deadline_look
+from maskwright._engine.turns cimport turn_late
 from maskwright._engine.lexemes cimport Automaton, LazyDfa, DfaState, KIND_TEXT, LexState, NO_CLASS, NO_TAG
 from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next
 from maskwright._engine.lexeme_texts cimport BACKSLASH, LEX_DEAD, QUOTE, SPELLING_UTF8
@@ -359,7 +359,7 @@ cdef cbool distinct_search(Core* core, const Thread* roots, size_t count, int32_
         if <int64_t>nodes.size() > core.limits.max_search:
             core.index.deadline.searched = <int64_t>nodes.size()
             core.index.deadline.passed = True
-        if deadline_look(&core.index.deadline):
+        if turn_late(core.index):
             # Nothing that follows from this answer is kept.
             return True
         at = queue.top().second

@@ -426,7 +426,7 @@ cdef class Engine:
             for i in early:
                 a.dfa.early[<int32_t>i] = 1
         a.lexer = lexer
-        lexer.stops = False
+        lexer.stops = lexer.away = False
         lexer.first = starts
         lexer.newline = newline
         lexer.line_break = line_break

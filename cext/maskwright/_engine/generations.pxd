@@ -5,7 +5,10 @@ from maskwright._engine.vocabulary cimport Bits, Index
 from maskwright._engine.lexemes cimport Automaton
 from maskwright._engine.core cimport Core, Outcome
 
+cdef cbool* core_away(Core* core) noexcept nogil
+cdef void core_lock(Core* core) noexcept nogil
 cdef void core_enter(Core* core) noexcept nogil
+cdef void core_enter_turns(Core* core) noexcept nogil
 cdef Outcome core_outcome(Core* core) noexcept nogil
 cdef void core_close(Core* core) noexcept nogil
 cdef Outcome core_leave(Core* core) noexcept nogil

@@ -16,6 +16,7 @@ from maskwright._engine.containers cimport seconds_now
 from maskwright._engine.sizes cimport ALLOCATION, EDGES_ENTRY, MAP_ENTRY
 from maskwright._engine.limits cimport deadline_begin, deadline_end, NO_LIMIT, deferred_free_finish
 from maskwright._engine.vocabulary cimport Bits, opening_marks
+from maskwright._engine.turns cimport turns_begin
 from maskwright._engine.char_index cimport bits_add, bits_hold, bits_new, EVICT_ROOM, index_forget_slices
 from maskwright._engine.lexeme_texts cimport lex_size
 from maskwright._engine.lexeme_mask cimport evict_lexstate, masktable_evict
@@ -115,6 +116,7 @@ cdef Core* core_new(Index* index) except NULL:
     core.program.has_tokens = False
     core.program.held = 0
     core.program.most_bytes = NO_LIMIT
+    core.away = False
     core.costs = new Costs()
     core.costs.settled = False
     core.index = index
@@ -248,6 +250,9 @@ cdef inline int64_t evict_goal(const Index* index) noexcept nogil:
 cdef void evict(Index* index) noexcept nogil:
     # To be called between operations, with the lock held exclusively.
     cdef int64_t goal = evict_goal(index)
+    if index.away > 0:
+        # One that is under way may need what would go.
+        return
     evict_along(index, goal, False, EVICT_LOOKS if index.cache.bytes.value() <= index.cache.budget else NO_LIMIT)
     if index.cache.bytes.value() <= index.cache.budget:
         return
@@ -350,11 +355,29 @@ cdef int32_t edge_make(Core* core, int32_t state, int32_t token, const uint8_t* 
     return target
 
 
+cdef cbool* core_away(Core* core) noexcept nogil:
+    # Whether an operation on its tables has let others in (turns.pyx).
+    return &core.away if core.program.lexer == NULL else &lexer_of(core.program.lexer).away
+
+
+cdef void core_lock(Core* core) noexcept nogil:
+    # The vocabulary's lock, to add to the tables of this grammar, or to look at what is not whole while one adds to it.
+    core.index.lock.lock()
+    while core_away(core)[0]:
+        core.index.lock.stand_back()
+
+
 cdef void core_enter(Core* core) noexcept nogil:
     # Begin an operation that may add to the tables.
-    core.index.lock.lock()
+    core_lock(core)
     deadline_begin(&core.index.deadline, core.limits.max_seconds, core.limits.max_lexer_states, core.limits.max_bytes)
     core.program.most_bytes = program_bytes(core.program) + core.limits.max_bytes
+
+
+cdef void core_enter_turns(Core* core) noexcept nogil:
+    # The same for one that may take long, and lets operations of other grammars in.
+    core_enter(core)
+    turns_begin(core.index, core_away(core))
 
 
 cdef int64_t core_lexer_states(const Core* core) noexcept nogil:

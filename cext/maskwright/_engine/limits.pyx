@@ -1,7 +1,7 @@
 # Locks, time limits, the pool of threads, and the one that frees what nobody uses any more.
 #
 # One lock per vocabulary guards everything that grows: shared to read what is there, exclusive to
-# add to it or to evict.  Nobody waits for it while holding the interpreter's own lock: whoever holds it may wait for
+# add to it or to evict (lock.hpp); who computes for long lets others in between (turns.pyx).  Nobody waits for it while holding the interpreter's own lock: whoever holds it may wait for
 # the interpreter, to ask whether the user has interrupted what is under way.
 # Freeing a grammar touches only what is its own, besides counts that are atomic: that needs no lock.
 
@@ -65,6 +65,7 @@ cdef void deadline_begin(Deadline* deadline, double seconds, int64_t most_states
     deadline.searched = deadline.crowded = deadline.heavy = 0
     deadline.most_states = most_states
     deadline.most_bytes = most_bytes
+    deadline.away = NULL
     deadline.at = now + seconds if seconds > 0 else 0
     deadline.ask_at = now + INTERRUPT_SECONDS if PyThread_get_thread_ident() == _main_thread else 0
 
@@ -72,6 +73,7 @@ cdef void deadline_begin(Deadline* deadline, double seconds, int64_t most_states
 cdef void deadline_end(Deadline* deadline) noexcept nogil:
     deadline.at = deadline.ask_at = 0
     deadline.passed = False
+    deadline.away = NULL
     deadline.most_states = deadline.most_bytes = NO_LIMIT
 
 

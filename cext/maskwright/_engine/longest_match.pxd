@@ -78,6 +78,7 @@ cdef cppclass Lexer:
     LexerMasks cache
     vector[LexerPlace] path        # scratch of walks, by depth
     cbool stops                    # whether they stop where an ignored terminal ends
+    cbool away                     # an operation of a grammar with this lexer has let others in (turns.pyx)
 
 cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminals) noexcept nogil
 cdef LexState* lexer_start(Automaton* automaton, vector[int32_t]& terminals) noexcept nogil

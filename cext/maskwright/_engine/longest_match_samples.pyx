@@ -411,7 +411,7 @@ cdef void lexer_again(Automaton* fresh, const Automaton* other) noexcept nogil:
     lexer.useful = known.useful
     lexer.lines = known.lines
     lexer.samples = known.samples
-    lexer.stops = False
+    lexer.stops = lexer.away = False
     for i in range(<int32_t>lexer.first.size()):
         terminals.push_back(i)
     lexer.every = lexer_start(fresh, terminals)

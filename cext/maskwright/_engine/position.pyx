@@ -14,7 +14,7 @@ from maskwright.errors import MaskwrightError
 from maskwright._engine.vocabulary cimport Index
 from maskwright._engine.program cimport UNKNOWN
 from maskwright._engine.core cimport Outcome
-from maskwright._engine.generations cimport check_outcome, core_enter, core_leave, core_meet_others, edge_known, edge_new
+from maskwright._engine.generations cimport check_outcome, core_away, core_enter, core_leave, core_meet_others, edge_known, edge_new
 from maskwright._engine.tasks cimport core_let_go, Mover, mover_of
 from maskwright._engine.moves cimport core_fetch, FETCHED, past_begin, past_cut, past_mark, past_push
 from maskwright._engine.rows cimport whole_number
@@ -217,7 +217,8 @@ cdef void fetch_matchers(CompiledCore compiled) noexcept:
         position = <Position>each
         mover = mover_of(old, compiled.core)
         fresh = mover.fresh
-        ready = core_fetch(mover, &position.past)
+        # Not into the tables of one who has let us in.
+        ready = not core_away(fresh)[0] and core_fetch(mover, &position.past)
         index.lock.unlock()
         if not ready:
             return

@@ -10,7 +10,7 @@ from libcpp.pair cimport pair
 
 from maskwright._engine.containers cimport priority_queue, ScratchIds
 from maskwright._engine.sizes cimport bits_has, set_has
-from maskwright._engine.limits cimport deadline_look
+from maskwright._engine.turns cimport turn_late
 from maskwright._engine.lexemes cimport (
     Automaton, LazyDfa, DfaEdge, EPSILON_ENTER, EPSILON_PLAIN, KEY_CLOSED, KIND_KEYSET, KIND_TEXT,
     NfaEpsilon, NO_LOOP, NO_TAG, TWO_LOOPS
@@ -245,7 +245,7 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
     cdef int64_t looked = 0, estimate, nearest
     cdef int32_t at, byte, known
     found[0] = False
-    if deadline_look(&start.automaton.index.deadline):
+    if turn_late(start.automaton.index):
         return
     if text != NULL:
         nearest_prepare(text.dfa, tag if text == start.automaton else NO_TAG, &rests)
@@ -272,7 +272,7 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
                 out.insert(out.end(), reversed_path.rbegin(), reversed_path.rend())
                 return
         looked += 1
-        if looked == most or (looked & 7 == 0 and deadline_look(&start.automaton.index.deadline)):
+        if looked == most or (looked & 7 == 0 and turn_late(start.automaton.index)):
             return
         first = lex_first(node.state)
         # The rest of the bytes waits once one leads on as near as it can be: most are never needed.

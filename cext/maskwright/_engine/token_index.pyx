@@ -7,7 +7,6 @@ from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport lock_anew
 from maskwright._engine.limits cimport deferred_free_finish, main_thread_is_this
 from maskwright._engine.trie cimport Trie, trie_build, TrieNode
 from maskwright._engine.vocabulary cimport Index
@@ -147,6 +146,8 @@ def _before_fork():
             locked.append(owner)
             with nogil:
                 owner.index.lock.lock()
+                while owner.index.away > 0:
+                    owner.index.lock.stand_back()
             i = 0
     _locked = locked
 
@@ -173,7 +174,7 @@ def _after_fork_in_child():
     cdef size_t i
     for i in range(_indexes.size()):
         owner = <TokenIndex>_indexes[i]
-        lock_anew(owner.index.lock)
+        owner.index.lock.renew()
     _locked = []
     _forks += 1
     main_thread_is_this()

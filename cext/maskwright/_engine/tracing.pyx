@@ -30,7 +30,7 @@ from maskwright._engine.core cimport Core, Outcome, Thread, thread_at
 from maskwright._engine.threads cimport thread_key, thread_used_key
 from maskwright._engine.distinct cimport distinct_alive
 from maskwright._engine.alive cimport thread_alive
-from maskwright._engine.generations cimport check_outcome, core_enter, core_leave
+from maskwright._engine.generations cimport check_outcome, core_enter, core_leave, core_lock
 from maskwright._engine.tasks cimport core_let_go
 from maskwright._engine.compiled cimport CompiledCore
 
@@ -242,7 +242,7 @@ cdef class Tracer:
         self.check(local, self.core.program.locals.size(), "dotted item")
         at = self.threads[thread]
         with nogil:
-            self.core.index.lock.lock()
+            core_lock(self.core)
             found = trace_waits(self.core, parse_expand(self.core.program, local), at)
             self.core.index.lock.unlock()
         return bool(found)
@@ -254,7 +254,7 @@ cdef class Tracer:
         cdef size_t i
         self.check(local, self.core.program.locals.size(), "dotted item")
         with nogil:
-            self.core.index.lock.lock()
+            core_lock(self.core)
             found = parse_expand(self.core.program, local)
             self.core.index.lock.unlock()
         return (
@@ -269,7 +269,7 @@ cdef class Tracer:
         cdef int32_t first
         self.check(rule, self.core.program.rules.size(), "rule")
         with nogil:
-            self.core.index.lock.lock()
+            core_lock(self.core)
             first = parse_rule_start(self.core.program, rule)
             self.core.index.lock.unlock()
         return first, self.core.program.rules[rule].nullable != 0
@@ -282,7 +282,7 @@ cdef class Tracer:
         self.check(event, self.events.size(), "event")
         read = self.events[event]
         with nogil:
-            self.core.index.lock.lock()
+            core_lock(self.core)
             if parse_guard(self.core.program, local) == read.guard:
                 parse_advance(self.core.program, local, read.automaton, read.tag, read.key, found)
             self.core.index.lock.unlock()
@@ -296,7 +296,7 @@ cdef class Tracer:
         cdef cbool kept = False
         self.check(local, self.core.program.locals.size(), "dotted item")
         with nogil:
-            self.core.index.lock.lock()
+            core_lock(self.core)
             found = self.core.program.locals[local]
             if found.kind != LOCAL_INDENTED:
                 kept = indent == column

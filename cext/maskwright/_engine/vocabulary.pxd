@@ -7,7 +7,7 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport Interner, shared_mutex, AtomicCounter
+from maskwright._engine.containers cimport AtomicCounter, Interner, TurnLock
 from maskwright._engine.limits cimport Deadline
 from maskwright._engine.trie cimport Trie
 
@@ -107,8 +107,9 @@ cdef cppclass Index:
     CharTable by_char
     Residuals residuals
     Cache cache
-    shared_mutex lock                  # limits.pyx
+    TurnLock lock                      # limits.pyx
     Deadline deadline                  # of the operation that holds the lock
+    int32_t away                       # operations that have let others in (turns.pyx)
     int64_t move_steps                 # of a mover, in one operation (moves.pyx)
     int32_t self_loop_least            # trie nodes that a self-loop must spare (lexeme_mask.pyx)
     vector[void*] path                 # scratch of walks (lexeme_walks.pyx): LexState*

@@ -1,0 +1,61 @@
+# Operations of different grammars take turns.
+#
+# Who holds the vocabulary's lock keeps everybody else on that vocabulary waiting, and the search for a shortest completion may take all of
+# its time limit.  So a search looks, between two of its steps, whether somebody waits; after a *turn* of half a millisecond it lets them in, with its
+# own deadline put aside, and goes on when one of them has had the lock.  It is *away* meanwhile.  What others may do then:
+#
+#   another grammar       everything; automata that both have only get more states
+#   the same, or its lexer    read what is known; whoever wants to compute stands back until the search is over
+#   eviction, a fork      wait as well
+#
+# So a place for this (`turn_late`) is one where no table of the grammar is half made, and no scratch of an automaton is in use.
+
+from libc.stdint cimport int64_t
+
+from maskwright._engine.containers cimport seconds_now
+
+cdef double TURN_SECONDS = 0.0005    # longer than it takes to change, and short: a batch may need a turn for each of its rows
+
+cdef struct Aside:
+    # Of a deadline, while others have the lock.
+    double at
+    double ask_at
+    int64_t most_states
+    int64_t most_bytes
+    int64_t searched
+    cbool swollen
+    cbool* away
+
+
+cdef void turns_begin(Index* index, cbool* away) noexcept nogil:
+    # The operation that has begun takes turns; `away` says to others of its grammar that it has not ended.
+    index.deadline.away = away
+    index.deadline.turn_ends = seconds_now() + TURN_SECONDS
+
+
+cdef void turn_over(Index* index) noexcept nogil:
+    # Let somebody else in, if this turn has been long enough.
+    cdef Aside aside
+    if seconds_now() < index.deadline.turn_ends:
+        return
+    aside.at = index.deadline.at
+    aside.ask_at = index.deadline.ask_at
+    aside.most_states = index.deadline.most_states
+    aside.most_bytes = index.deadline.most_bytes
+    aside.searched = index.deadline.searched
+    aside.swollen = index.deadline.swollen
+    aside.away = index.deadline.away
+    aside.away[0] = True
+    index.away += 1
+    index.lock.give_way()
+    index.away -= 1
+    aside.away[0] = False
+    index.deadline.at = aside.at
+    index.deadline.ask_at = aside.ask_at
+    index.deadline.most_states = aside.most_states
+    index.deadline.most_bytes = aside.most_bytes
+    index.deadline.searched = aside.searched
+    index.deadline.swollen = aside.swollen
+    index.deadline.passed = index.deadline.interrupted = False
+    index.deadline.crowded = index.deadline.heavy = 0
+    turns_begin(index, aside.away)
