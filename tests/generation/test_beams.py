@@ -13,21 +13,12 @@ torch = pytest.importorskip("torch", reason="the generator runs transformers mod
 transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
 
 from test_generation import llama, other_models  # noqa: E402
-from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
 
+MODEL = llama
+
 LETTERS = mw.Regex("[ab]{6,12}")
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return transformers.AutoTokenizer.from_pretrained(TINY)
-
-
-@pytest.fixture(scope="module")
-def model(tokenizer):
-    return llama(tokenizer)
 
 
 @pytest.mark.parametrize(

@@ -26,17 +26,9 @@ from maskwright.generation.guidance import Guide, GuidedRows  # noqa: E402
 from maskwright.generation.key_values import KeyValueRows, Prefixes  # noqa: E402
 from maskwright.generation.options import GenerationOptions  # noqa: E402
 
+MODEL = llama
+
 TEMPLATE = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return transformers.AutoTokenizer.from_pretrained(TINY)
-
-
-@pytest.fixture(scope="module")
-def model(tokenizer):
-    return llama(tokenizer)
 
 
 def generator(model, tokenizer):

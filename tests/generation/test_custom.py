@@ -11,25 +11,15 @@ transformers = pytest.importorskip("transformers", reason="the generator runs tr
 
 from devices import DEVICE  # noqa: E402
 from test_generation import llama  # noqa: E402
-from tiny_model import TINY  # noqa: E402
 from transformers.generation.logits_process import PrefixConstrainedLogitsProcessor  # noqa: E402
 
 import maskwright as mw  # noqa: E402
 from maskwright.hf import forced_decoding  # noqa: E402
 
+MODEL = llama
+PADDING = "left"
+
 PROMPTS = ["Ada", "The city of Rome", "x"]
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    found = transformers.AutoTokenizer.from_pretrained(TINY, padding_side="left")
-    found.pad_token_id = 0
-    return found
-
-
-@pytest.fixture(scope="module")
-def model(tokenizer):
-    return llama(tokenizer)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ transformers = pytest.importorskip("transformers", reason="the generator runs tr
 pytest.importorskip("pydantic", reason="Python types are read through pydantic")
 
 from devices import DEVICE  # noqa: E402
-from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
 from maskwright.generation import drafts, key_values  # noqa: E402
@@ -41,11 +40,6 @@ PEOPLE = {
 PROMPTS = ["Two people.", "x", "A much longer request about three people of the operations department", "y z"]
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return transformers.AutoTokenizer.from_pretrained(TINY)
-
-
 def llama(tokenizer, seed=0, **options):
     """A random model in double precision, so that no order of sums decides between tokens."""
     torch.manual_seed(seed)
@@ -56,9 +50,7 @@ def llama(tokenizer, seed=0, **options):
     return transformers.LlamaForCausalLM(config).double().to(DEVICE).eval()
 
 
-@pytest.fixture(scope="module")
-def model(tokenizer):
-    return llama(tokenizer)
+MODEL = llama
 
 
 def generator(model, tokenizer, **options):

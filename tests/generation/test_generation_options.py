@@ -23,17 +23,9 @@ from maskwright.generation.outputs import Output  # noqa: E402
 from maskwright.generation.prompts import instructed  # noqa: E402
 from maskwright.hf import LogitsProcessor, forced_decoding  # noqa: E402
 
+MODEL = llama
+
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return transformers.AutoTokenizer.from_pretrained(TINY)
-
-
-@pytest.fixture(scope="module")
-def model(tokenizer):
-    return llama(tokenizer)
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,6 @@ import maskwright as mw  # noqa: E402
 STRINGS = {"type": "array", "items": {"type": "string"}, "minItems": 3}
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return transformers.AutoTokenizer.from_pretrained(TINY)
-
-
 def random_model(tokenizer, **options):
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}

@@ -9,7 +9,6 @@ import jsonschema
 import numpy as np
 import pytest
 from devices import DEVICE
-from tiny_model import TINY
 
 import maskwright as mw
 
@@ -27,11 +26,6 @@ PERSON = {
 COLOURS = {"type": "array", "items": {"enum": ["red", "green", "blue"]}, "minItems": 2, "maxItems": 4}
 TWO_WORDS = {"enum": ["yes", "no"]}
 REQUEST = "Describe a person named Ada, 36 years old.\n<|json|>"
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return transformers.AutoTokenizer.from_pretrained(TINY)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import warnings
 import numpy as np
 import pytest
 from devices import DEVICE
-from tiny_model import TINY
 
 import maskwright as mw
 
@@ -20,15 +19,10 @@ transformers = pytest.importorskip("transformers", reason="generate comes from t
 from maskwright.hf import LogitsProcessor  # noqa: E402
 from maskwright.sampling.recorder import WeightRecorder  # noqa: E402
 
+PADDING = "left"
+
 ANSWER = "(yes|no|maybe)[0-9]{3}"
 EOS = 2
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    found = transformers.AutoTokenizer.from_pretrained(TINY, padding_side="left")
-    found.pad_token_id = 0
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -13,20 +13,11 @@ transformers = pytest.importorskip("transformers", reason="the generator runs tr
 pytest.importorskip("pydantic", reason="Python types are read through pydantic")
 
 from test_generation import llama  # noqa: E402
-from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
 from maskwright.generation.jobs import step_of  # noqa: E402
 
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return transformers.AutoTokenizer.from_pretrained(TINY)
-
-
-@pytest.fixture(scope="module")
-def model(tokenizer):
-    return llama(tokenizer)
+MODEL = llama
 
 
 def test_what_is_no_request_is_an_error_of_its_own(model, tokenizer):

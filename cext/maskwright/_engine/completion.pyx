@@ -40,6 +40,8 @@ cdef cbool shortest_plain(Core* core, const vector[Thread]& threads, vector[uint
     if core.index.deadline.passed:
         return False
     for i in range(threads.size()):
+        if turn_late(core.index):
+            return False
         thread = threads[i]
         state = core.program.states[thread.parser]
         if thread.lex != NULL:

@@ -21,9 +21,7 @@ from maskwright._engine.lexemes cimport (
 )
 from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next
 from maskwright._engine.lexeme_texts cimport BACKSLASH, FORM_TEXT, LEX_DEAD, QUOTE
-from maskwright._engine.keyset cimport (
-    key_allows, key_code_point, key_escape_fits, key_escape_rest, key_spelling, key_text
-)
+from maskwright._engine.keyset cimport key_allows, key_code_point, key_escape_fits, key_escape_rest, key_spelling, key_text
 from maskwright._engine.lexeme_state cimport lex_first, lex_keeps_text, lex_next, words_shortest, words_tags
 from maskwright._engine.shortest_match cimport NEAR_STATES, nearest_match, UNREACHED
 from maskwright._engine.program cimport (

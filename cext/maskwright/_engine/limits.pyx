@@ -1,8 +1,8 @@
 # Locks, time limits, the pool of threads, and the one that frees what nobody uses any more.
 #
-# One lock per vocabulary guards everything that grows: shared to read what is there, exclusive to
-# add to it or to evict (lock.hpp); who computes for long lets others in between (turns.pyx).  Nobody waits for it while holding the interpreter's own lock: whoever holds it may wait for
-# the interpreter, to ask whether the user has interrupted what is under way.
+# One lock per vocabulary guards everything that grows: shared to read what is there, exclusive to add to it or to evict (lock.hpp).
+# Who computes for long lets others in between (turns.pyx).  Nobody waits for it while holding the interpreter's own lock: whoever
+# holds it may wait for the interpreter, to ask whether the user has interrupted what is under way.
 # Freeing a grammar touches only what is its own, besides counts that are atomic: that needs no lock.
 
 from _signal import SIGINT, default_int_handler, getsignal

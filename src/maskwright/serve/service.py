@@ -35,6 +35,8 @@ from maskwright.serve.sampling import Sampling
 from maskwright.serve.settings import Settings
 
 _T = TypeVar("_T")
+_PREPARING = 8
+"""Threads that read prompts and make rows: more than CPUs, as one may search for a completion for all of ``step_seconds``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,7 @@ class Service:
             weakref.WeakKeyDictionary()
         )
         self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(2, "maskwright-prepare")
+        self._threads = ThreadPoolExecutor(_PREPARING, "maskwright-prepare")
         self._limits = Limits(max_seconds=settings.compile_seconds)
         self._step_limits = replace(self._limits, max_seconds=settings.step_seconds)
         self._compiler = Compiler(

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from maskwright.base.arguments import check_type, exact_bytes, listed, one_of, written
+from maskwright.base.arguments import check_type, each_of, exact_bytes, listed, one_of, written
 from maskwright.errors import VocabularyError
 from maskwright.vocabulary.compile_cache import CompileCache
 
@@ -321,7 +321,7 @@ class Vocabulary:
 
     def at_start(self, ids: Iterable[int]) -> bool:
         """Whether what follows ``ids`` is at the very start of a text, where ``start_tokens`` count."""
-        return all(map(self._stays_at_start, listed(ids, "ids", "token ids", VocabularyError)))
+        return all(map(self._stays_at_start, each_of(ids, "ids", "token ids", VocabularyError)))
 
     def _stays_at_start(self, token: int) -> bool:
         return self._start_stays and self._start_tokens.get(token) == b""
@@ -432,13 +432,9 @@ def _checked_ids(ids: int | Iterable[int], size: int, name: str) -> tuple[int, .
 
 
 def _indices(ids: Iterable[int], size: int, name: str) -> list[int]:
-    if isinstance(ids, (str, bytes)):
-        raise VocabularyError(f"{name}: expected token ids, got {type(ids).__name__}")
-    try:
-        iterator = iter(ids)
-    except TypeError:
-        raise VocabularyError(f"{name}: expected token ids, got {type(ids).__name__}") from None
-    checked = [_index(i, name) for i in iterator]
+    if isinstance(ids, bytes):
+        raise VocabularyError(f"{name}: expected token ids, got bytes")
+    checked = [_index(i, name) for i in each_of(ids, name, "token ids", VocabularyError)]
     if checked and not (min(checked) >= 0 and max(checked) < size):
         wrong = next(i for i in checked if not 0 <= i < size)
         raise VocabularyError(f"{name}: id {wrong} is outside the vocabulary of {size} ids (0 to {size - 1})")
