@@ -48,11 +48,11 @@ public:
         lock();
     }
 
-    // Lets go for a moment, whoever waits.
+    // Lets go for a moment.  Who does so waits for something else than the lock, and does not count as one of those who want it.
     void stand_back() {
         mutex_.unlock();
         rest();
-        lock();
+        mutex_.lock();
     }
 
     // As if nobody had ever held it: in a child process, where those who did are not there.

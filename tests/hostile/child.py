@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import gc
+import itertools
 import json
 import resource
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import maskwright as mw
@@ -72,16 +73,36 @@ class Probe(threading.Thread):
         """What is waited for from now on counts."""
         self.longest, self.begun = 0.0, time.process_time()
 
+    def note(self, awake: float, used: float) -> None:
+        """What was wanted at one time, of the clock and of the processor, is there now."""
+        waited = time.perf_counter() - awake
+        self.longest = max(self.longest, min(waited, time.process_time() - max(used, self.begun)))
+
     def run(self) -> None:
         while True:
             used, awake = time.process_time(), time.perf_counter() + _SLEEP
             time.sleep(_SLEEP)
-            waited = time.perf_counter() - awake
-            self.longest = max(self.longest, min(waited, time.process_time() - max(used, self.begun)))
+            self.note(awake, used)
 
 
-def run(case: Case, seconds: float, probe: Probe | None = None) -> dict[str, Any]:
-    probe = probe or Probe()
+class Neighbour(Probe):
+    """Another request: how long it waits for a mask that was not asked for before, of a grammar of its own on the same vocabulary."""
+
+    def run(self) -> None:
+        grammar = mw.compile_json_schema({"items": {"type": "integer"}, "uniqueItems": True}, VOCABULARY)
+        row = mw.allocate_token_bitmask(1, VOCABULARY.vocab_size)
+        for count in itertools.count():
+            if count % 1000 == 0:
+                matcher = grammar.matcher(max_rollback=0)
+                matcher.accept_bytes(b"[0")
+            time.sleep(_SLEEP)
+            used, awake = time.process_time(), time.perf_counter()
+            matcher.accept_bytes(b",%d" % (count + 1))
+            matcher.fill_next_token_bitmask(row)
+            self.note(awake, used)
+
+
+def run(case: Case, seconds: float, probes: Sequence[Probe] = ()) -> dict[str, Any]:
     held = forget_peak()
     limits = mw.Limits(max_seconds=seconds)
     took: dict[str, tuple[float, float]] = {}
@@ -98,7 +119,8 @@ def run(case: Case, seconds: float, probe: Probe | None = None) -> dict[str, Any
             # Some sources refuse to be made.
             ended[f"make: {type(error).__name__}"] = 1
             break
-        probe.begin()
+        for probe in probes:
+            probe.begin()
         begun, wall = time.process_time(), time.perf_counter()
         try:
             call()
@@ -113,7 +135,9 @@ def run(case: Case, seconds: float, probe: Probe | None = None) -> dict[str, Any
             outcome = type(error).__name__
             wrong.append(f"{name}: {type(error).__name__}: {str(error)[:200]}")
         used = time.process_time() - begun, time.perf_counter() - wall
-        waited[name] = max(waited.get(name, 0.0), probe.longest)
+        for probe in probes:
+            key = f"{name}, {type(probe).__name__}"
+            waited[key] = max(waited.get(key, 0.0), probe.longest)
         took[name] = max(took.get(name, (0.0, 0.0)), used)
         ended[f"{name}: {outcome}"] = ended.get(f"{name}: {outcome}", 0) + 1
     steps = iter(())
@@ -140,11 +164,12 @@ def main() -> None:
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (ROOM, resource.RLIM_INFINITY))
     cases = all_cases()
-    probe = Probe()
-    probe.start()
+    probes = [Probe(), Neighbour()]
+    for probe in probes:
+        probe.start()
     for line in sys.stdin:
         print(line.strip(), flush=True)
-        print(json.dumps(run(cases[line.strip()], seconds, probe)), flush=True)
+        print(json.dumps(run(cases[line.strip()], seconds, probes)), flush=True)
 
 
 if __name__ == "__main__":

@@ -130,6 +130,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     cdef CodeRange possible
     index.trie = trie
     index.away = 0
+    index.forks = False
     index.words = words
     index.by_char.longest = 0
     index.cache.largest.store(0, memory_order_relaxed)

@@ -4,7 +4,6 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from maskwright._engine.sizes cimport bits_has
-from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.turns cimport turn_late
 from maskwright._engine.lexeme_state cimport lex_first
 from maskwright._engine.shortest_match cimport UNREACHED
@@ -117,11 +116,11 @@ cdef void forced_bytes(Core* core, int32_t id, vector[uint8_t]& out) noexcept no
     cdef size_t i, j
     cdef int32_t byte, found
     cdef ParserState* state
-    while core.program.lexer != NULL and out.size() < FORCED_LIMIT and not deadline_passed(&core.index.deadline):
+    while core.program.lexer != NULL and out.size() < FORCED_LIMIT and not turn_late(core.index):
         if threads_open(core, threads) or not lexed_forced(core, threads, after, out):
             return
         threads.swap(after)
-    while out.size() < FORCED_LIMIT and not deadline_passed(&core.index.deadline):
+    while out.size() < FORCED_LIMIT and not turn_late(core.index):
         memset(first, 0, 32)
         for i in range(threads.size()):
             if threads[i].lex != NULL:

@@ -1,7 +1,6 @@
 # What the cheapest way out of each state costs.
 #
-# Costs are in bytes.  A rule's cost is that of its shortest text; costs of rules are found
-# together by relaxation, those of GSS nodes on demand.
+# Costs are in bytes.  A rule's cost is that of its shortest text; costs of rules are found together by relaxation, those of GSS nodes on demand.
 
 from cython.operator cimport dereference
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -16,8 +15,7 @@ from maskwright._engine.sizes cimport bits_has
 from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.turns cimport turn_late
 from maskwright._engine.lexemes cimport (
-    Automaton, LazyDfa, DfaState, KEY_BODY, KEY_START, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS,
-    NO_CLASS, NO_TAG
+    Automaton, LazyDfa, DfaState, KEY_BODY, KEY_START, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS, NO_CLASS, NO_TAG
 )
 from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next
 from maskwright._engine.lexeme_texts cimport BACKSLASH, FORM_TEXT, LEX_DEAD, QUOTE
@@ -68,8 +66,8 @@ cdef cbool text_plain_does(LexState* state) noexcept nogil:
 
 
 cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool* found) noexcept nogil:
-    # The shortest bytes, one at least, from `start` to a state that accepts `tag` (NO_TAG: anything): breadth first
-    # as long as there are few states.  `out` is appended to.
+    # The shortest bytes, one at least, from `start` to a state that accepts `tag` (NO_TAG: anything): breadth first, as long as
+    # there are few states.  `out` is appended to.
     cdef vector[LexState*] queue
     cdef vector[pair[int32_t, uint8_t]] origin
     cdef unordered_map[int64_t, char] seen
@@ -168,8 +166,7 @@ cdef int32_t cost_colon(Program* program, Costs* costs, const RecordDef* record)
     return 0 if record.bare or record_is_keyless(record) else cost_lexeme(costs, program.automata[record.colon].start)
 
 
-cdef int32_t cost_record_from(Program* program, Costs* costs, int32_t index, RecordRegister place,
-                              cbool first) noexcept nogil:
+cdef int32_t cost_record_from(Program* program, Costs* costs, int32_t index, RecordRegister place, cbool first) noexcept nogil:
     # What the members still needed and the close cost; `first`: none came before.
     cdef RecordDef* record = &program.records[index]
     cdef RecordWeights weights
@@ -210,13 +207,17 @@ cdef int32_t cost_other_key(Program* program, RecordDef* record, int32_t kind) n
     cdef vector[uint8_t] path
     cdef cbool found = False
     cdef int32_t i, cost
-    if record.other_key_bytes.empty():
+    # One too many says that time was up, and that they have to be found again.
+    if record.other_key_bytes.size() != record.values.size() - <size_t>record.count:
+        record.other_key_bytes.clear()
         for i in range(record.count, <int32_t>record.values.size()):
             path.clear()
             if not record_is_keyless(record):
                 lex_shortest(program.automata[record.keys.back()].start, i, path, &found)
             cost = <int32_t>path.size() if found or record_is_keyless(record) else UNREACHED
             record.other_key_bytes.push_back(cost)
+        if program.index.deadline.passed:
+            record.other_key_bytes.push_back(UNREACHED)
     return record.other_key_bytes[kind]
 
 
@@ -433,7 +434,7 @@ cdef void costs_fill_rules(Program* program, Costs* costs) noexcept nogil:
         # In one order, whatever changed first.
         sort(later.begin(), later.end())
         work.swap(later)
-    costs.settled = True
+    costs.settled = not program.index.deadline.passed
 
 
 cdef int32_t cost_node(Program* program, Costs* costs, int32_t start) noexcept nogil:

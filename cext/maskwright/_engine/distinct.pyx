@@ -100,7 +100,8 @@ cdef cbool distinct_careless(Core* core, const Thread& thread) noexcept nogil:
     known = core.facts.careless.find(name)
     if known < 0:
         known = 1 if distinct_search(core, &behind, 1, SEARCH_ALIVE, SEARCH_SHORT, NULL) else 0
-        core.facts.careless.insert(name, known)
+        if not core.index.deadline.passed:
+            core.facts.careless.insert(name, known)
     return known == 1
 
 

@@ -18,6 +18,7 @@ from maskwright.errors import LimitError, VocabularyError
 from maskwright._engine.sizes cimport bits_set
 from maskwright._engine.containers cimport by_owner, seconds_now
 from maskwright._engine.limits cimport Deadline, deadline_begin, deadline_end, deferred_free_finish, deferred_free_take
+from maskwright._engine.turns cimport turns_begin
 from maskwright._engine.trie cimport Trie, trie_child, TrieNode
 from maskwright._engine.vocabulary cimport CodeRange, Index, Opening, opening_marks
 from maskwright._engine.lexemes cimport (
@@ -49,8 +50,7 @@ cdef enum:
     STATE_BYTES = 24               # of what an automaton is made of: its state, its epsilon edge
     EPSILON_BYTES = 16
 
-# The place of an automaton that eviction does not see yet.
-cdef size_t NOT_LISTED = SIZE_MAX
+cdef size_t NOT_LISTED = SIZE_MAX    # the place of an automaton that eviction does not see yet
 
 
 @cython.no_gc_clear
@@ -456,6 +456,7 @@ cdef class Engine:
             self.owner.index.lock.lock()
             list_automaton(a)
             deadline_begin(deadline, max_seconds, max_lexer_states, max_bytes)
+            turns_begin(self.owner.index, &lexer.away)
             lexer_prepare(a)
             interrupted, passed = deadline.interrupted, deadline.passed
             crowded, heavy, at = deadline.crowded, deadline.heavy, deadline.at
@@ -571,8 +572,7 @@ cdef class Engine:
         return [trie.tokens[i] for i in range(trie.nodes[node].token, trie.nodes[node + 1].token)]
 
     def segment(self, bytes data, cbool opening=False):
-        """Ids of the fewest tokens that spell ``data``, in the middle of a text or at its very start; VocabularyError
-        when none do."""
+        """Ids of the fewest tokens that spell ``data``, in the middle of a text or at its very start; VocabularyError when none do."""
         cdef const uint8_t* text = <const uint8_t*><const char*>data
         cdef int64_t n = len(data), i
         cdef Segments best

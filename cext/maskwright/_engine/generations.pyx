@@ -143,11 +143,11 @@ cdef Outcome core_open(Core* core, const Core* before) noexcept nogil:
     # The state in which texts begin; what the generation before found out about rules is kept.
     core_enter(core)
     core.index.cache.cores.push_back(core)
-    if before != NULL:
+    if before != NULL and before.costs.settled:
         core.costs.rules = before.costs.rules
         core.costs.plain = before.costs.plain
         core.costs.tagged = before.costs.tagged
-        core.costs.settled = before.costs.settled
+        core.costs.settled = True
     if core.program.lexer != NULL:
         terminals_begin(core.program)
     core.begin = core.start = matcher_start(core)
@@ -250,9 +250,6 @@ cdef inline int64_t evict_goal(const Index* index) noexcept nogil:
 cdef void evict(Index* index) noexcept nogil:
     # To be called between operations, with the lock held exclusively.
     cdef int64_t goal = evict_goal(index)
-    if index.away > 0:
-        # One that is under way may need what would go.
-        return
     evict_along(index, goal, False, EVICT_LOOKS if index.cache.bytes.value() <= index.cache.budget else NO_LIMIT)
     if index.cache.bytes.value() <= index.cache.budget:
         return
@@ -329,7 +326,7 @@ cdef int32_t edge_known(Core* core, int32_t state, int32_t token) noexcept nogil
 cdef Outcome edge_new(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length,
                       int32_t* target) noexcept nogil:
     # As `edge_make`, as an operation.
-    core_enter(core)
+    core_enter_turns(core)
     target[0] = edge_make(core, state, token, data, length)
     return core_leave(core)
 

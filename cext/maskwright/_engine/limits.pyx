@@ -53,6 +53,7 @@ cdef cbool interrupt_came() noexcept with gil:
 NO_LIMIT = <int64_t>1 << 62
 
 cdef double INTERRUPT_SECONDS = 0.05    # between two questions whether there was a Ctrl-C
+TURN_SECONDS = 0.0005    # longer than it takes to change, and short: a batch may need a turn for each of its rows
 
 
 cdef void deadline_begin(Deadline* deadline, double seconds, int64_t most_states, int64_t most_bytes) noexcept nogil:
@@ -66,6 +67,7 @@ cdef void deadline_begin(Deadline* deadline, double seconds, int64_t most_states
     deadline.most_states = most_states
     deadline.most_bytes = most_bytes
     deadline.away = NULL
+    deadline.turn_ends = now + TURN_SECONDS
     deadline.at = now + seconds if seconds > 0 else 0
     deadline.ask_at = now + INTERRUPT_SECONDS if PyThread_get_thread_ident() == _main_thread else 0
 

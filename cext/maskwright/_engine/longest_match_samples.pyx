@@ -6,7 +6,7 @@
 # and a thread is alive as soon as its lexeme can be left.  Rows that the grammar can always do without (line ends
 # behind line ends, say; maskwright.ir.adjacency) do not count.
 
-from maskwright._engine.limits cimport deadline_look, deadline_passed
+from maskwright._engine.turns cimport turn_late
 from maskwright._engine.lexemes cimport Automaton, LazyDfa
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.shortest_match cimport NEAR_STATES, nearest_match
@@ -48,7 +48,7 @@ cdef cbool lexer_find(LexState* start, int32_t tag, size_t most, string* out) no
     cdef cbool found = False
     queue.push_back(start)
     origin.push_back(pair[int32_t, uint8_t](-1, 0))
-    while head < queue.size() and not (head & 7 == 7 and deadline_look(&start.automaton.index.deadline)):
+    while head < queue.size() and not (head & 7 == 7 and turn_late(start.automaton.index)):
         if head == NEAR_STATES:
             nearest_match(start, tag, <int64_t>most, path, &found)
             if found:
@@ -85,7 +85,7 @@ cdef cbool lexer_gap_serves(const Lexer* lexer, const string& gap, vector[char]&
     cdef size_t i
     serves.assign(lexer.samples.texts.size(), 0)
     for i in range(lexer.samples.texts.size()):
-        if deadline_passed(&lexer.every.automaton.index.deadline):
+        if turn_late(lexer.every.automaton.index):
             return False
         if lexer.ignored[i]:
             continue
@@ -158,7 +158,7 @@ cdef void lexer_find_served(Lexer* lexer) noexcept nogil:
         if context.empty():
             continue
         for i in range(lexer.samples.gaps.size()):
-            if deadline_passed(&automaton.index.deadline):
+            if turn_late(automaton.index):
                 return
             state = lexer_read(lexer_start(automaton, context), lexer.samples.gaps[i])
             for terminal in lexer.follow[j]:
@@ -225,7 +225,7 @@ cdef cbool lexer_reads_sample(Automaton* automaton, Contexts& contexts, int32_t 
     if lexer_reads_as(lexer.every, lexer.samples.texts[terminal], terminal):
         return True
     for i in contexts.waiting[terminal]:
-        if deadline_passed(&automaton.index.deadline):
+        if turn_late(automaton.index):
             return False
         context = contexts.sets[i]
         if not lexer_reads_as(lexer_start_set(automaton, context), lexer.samples.texts[terminal], terminal):
@@ -269,7 +269,7 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
             if ended != LEX_DEAD and not lexer_opens(ended, i):
                 lexer_clash(lexer, i, <int32_t>lexer.first.size())
             continue
-        if deadline_passed(&automaton.index.deadline):
+        if turn_late(automaton.index):
             break
         lexer.samples.clean[i] = 1
         ended = lexer_read(lexer_along(automaton, contexts, i), lexer.samples.texts[i])
@@ -290,7 +290,7 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
                 if lexer.after[j] != i:
                     continue
                 for behind in lexer.follow[j]:
-                    if deadline_passed(&automaton.index.deadline):
+                    if turn_late(automaton.index):
                         break
                     if not (lexer.ignored[behind] or behind == lexer.line_break or lexer_follows(ended, behind)):
                         lexer_clash(lexer, i, behind)
@@ -367,7 +367,7 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
     lexer.every = lexer_start(automaton, terminals)
     lexer.samples.texts.resize(lexer.first.size())
     for i in range(<int32_t>lexer.first.size()):
-        if deadline_passed(&automaton.index.deadline):
+        if turn_late(automaton.index):
             return
         terminals.assign(1, i)
         start = lexer_begin(automaton, terminals)

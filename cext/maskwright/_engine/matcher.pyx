@@ -200,7 +200,7 @@ cdef class Matcher(Position):
             return 0
         self.busy += 1
         with nogil:
-            core_enter(self.core)
+            core_enter_turns(self.core)
             read = matcher_read(self.core, state, text, length)
             outcome = core_leave(self.core)
         self.busy -= 1
@@ -403,7 +403,7 @@ cdef class Matcher(Position):
             return b""
         self.busy += 1
         with nogil:
-            core_enter(self.core)
+            core_enter_turns(self.core)
             forced_bytes(self.core, state, out)
             outcome = core_leave(self.core)
         self.busy -= 1

@@ -12,7 +12,8 @@ from libc.string cimport memcpy, memset
 from libcpp.algorithm cimport binary_search
 
 from maskwright._engine.containers cimport Edges
-from maskwright._engine.limits cimport deadline_look, deadline_passed
+from maskwright._engine.limits cimport deadline_passed
+from maskwright._engine.turns cimport turn_late
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.char_index cimport bits_add, bits_hold, bits_owned, bits_release, bits_remove, bits_unite
 from maskwright._engine.lexemes cimport Automaton, KIND_KEYSET, LexState, NO_TAG
@@ -28,6 +29,7 @@ from maskwright._engine.alive cimport thread_known, threads_alive, threads_keep_
 
 cdef enum:
     MANY_TOKENS = 256      # of which holes are looked up as bits
+    MANY_THREADS = 64      # of which each step takes long
 
 
 # --- states ---------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ cdef int32_t matcher_step_bytes(Core* core, int32_t id, const uint8_t* data, int
     cdef vector[Thread] after
     cdef int64_t i
     for i in range(length):
-        if i & 15 == 15 and deadline_look(&core.index.deadline):
+        if (i & 15 == 15 or threads.size() > MANY_THREADS) and turn_late(core.index):
             return NO_STATE
         threads_step(core, threads, data[i], after)
         if after.empty():
@@ -93,7 +95,7 @@ cdef int64_t matcher_read(Core* core, int32_t id, const uint8_t* data, int64_t l
     cdef vector[Thread] after
     cdef int64_t i
     for i in range(length):
-        if i & 15 == 15 and deadline_look(&core.index.deadline):
+        if (i & 15 == 15 or threads.size() > MANY_THREADS) and turn_late(core.index):
             return i
         threads_step(core, threads, data[i], after)
         if not threads_alive(core, after):

@@ -146,6 +146,7 @@ def _before_fork():
             locked.append(owner)
             with nogil:
                 owner.index.lock.lock()
+                owner.index.forks = True
                 while owner.index.away > 0:
                     owner.index.lock.stand_back()
             i = 0
@@ -156,6 +157,7 @@ def _after_fork_in_parent():
     global _locked
     cdef TokenIndex owner
     for owner in _locked:
+        owner.index.forks = False
         owner.index.lock.unlock()
     _locked = []
 
@@ -175,6 +177,7 @@ def _after_fork_in_child():
     for i in range(_indexes.size()):
         owner = <TokenIndex>_indexes[i]
         owner.index.lock.renew()
+        owner.index.forks = False
     _locked = []
     _forks += 1
     main_thread_is_this()

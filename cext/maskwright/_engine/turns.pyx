@@ -1,20 +1,22 @@
 # Operations of different grammars take turns.
 #
-# Who holds the vocabulary's lock keeps everybody else on that vocabulary waiting, and the search for a shortest completion may take all of
-# its time limit.  So a search looks, between two of its steps, whether somebody waits; after a *turn* of half a millisecond it lets them in, with its
-# own deadline put aside, and goes on when one of them has had the lock.  It is *away* meanwhile.  What others may do then:
+# Who holds the vocabulary's lock keeps everybody else on that vocabulary waiting.  A search for a shortest completion may take all of its
+# time limit; so may a long text, or a lexer that is made ready.  Such an operation looks, between two of its steps, whether somebody waits.
+# After a *turn* of half a millisecond it puts its deadline aside, lets them in, and goes on when one of them has had the lock.  It is
+# *away* meanwhile.  What others may do then:
 #
-#   another grammar       everything; automata that both have only get more states
-#   the same, or its lexer    read what is known; whoever wants to compute stands back until the search is over
-#   eviction, a fork      wait as well
+#   another grammar         everything; automata that both have only get more states
+#   the same, or its lexer  read what is known; whoever wants to compute stands back until the operation is over
+#   eviction                as ever: such an operation needs states and costs, which stay, and no masks
+#   a fork                  waits, and nobody else goes away meanwhile
 #
-# So a place for this (`turn_late`) is one where no table of the grammar is half made, and no scratch of an automaton is in use.
+# So a place for this (`turn_late`) is one where no table of the grammar is half made, no scratch of an automaton is in use, and nothing
+# is borrowed from a mask.
 
 from libc.stdint cimport int64_t
 
 from maskwright._engine.containers cimport seconds_now
-
-cdef double TURN_SECONDS = 0.0005    # longer than it takes to change, and short: a batch may need a turn for each of its rows
+from maskwright._engine.limits cimport TURN_SECONDS
 
 cdef struct Aside:
     # Of a deadline, while others have the lock.
@@ -28,15 +30,14 @@ cdef struct Aside:
 
 
 cdef void turns_begin(Index* index, cbool* away) noexcept nogil:
-    # The operation that has begun takes turns; `away` says to others of its grammar that it has not ended.
+    # The operation that has just begun takes turns; `away` says to others of its grammar that it has not ended.
     index.deadline.away = away
-    index.deadline.turn_ends = seconds_now() + TURN_SECONDS
 
 
 cdef void turn_over(Index* index) noexcept nogil:
     # Let somebody else in, if this turn has been long enough.
     cdef Aside aside
-    if seconds_now() < index.deadline.turn_ends:
+    if index.forks or seconds_now() < index.deadline.turn_ends:
         return
     aside.at = index.deadline.at
     aside.ask_at = index.deadline.ask_at
@@ -58,4 +59,5 @@ cdef void turn_over(Index* index) noexcept nogil:
     index.deadline.swollen = aside.swollen
     index.deadline.passed = index.deadline.interrupted = False
     index.deadline.crowded = index.deadline.heavy = 0
+    index.deadline.turn_ends = seconds_now() + TURN_SECONDS
     turns_begin(index, aside.away)

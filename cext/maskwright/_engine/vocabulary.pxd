@@ -110,6 +110,7 @@ cdef cppclass Index:
     TurnLock lock                      # limits.pyx
     Deadline deadline                  # of the operation that holds the lock
     int32_t away                       # operations that have let others in (turns.pyx)
+    cbool forks                        # none lets others in any more, so that a fork finds them all over
     int64_t move_steps                 # of a mover, in one operation (moves.pyx)
     int32_t self_loop_least            # trie nodes that a self-loop must spare (lexeme_mask.pyx)
     vector[void*] path                 # scratch of walks (lexeme_walks.pyx): LexState*
