@@ -233,8 +233,8 @@ RUNTIME = $(shell $(CC) -print-file-name=$(1).so)
 SANITIZED = engine/test_against_reference regular/test_automata masks/test_bitmask_edges frontends/json_schema/test_contains \
   engine/test_distinct engine/test_eviction fuzz/test_fuzz frontends/test_imports frontends/lark/test_lark_modes engine/test_lexing \
   base/test_limits engine/test_mask_view engine/test_matcher engine/test_opening engine/test_slices engine/test_spelling \
-  engine/test_state_sets compiling/test_symbols engine/test_tokens engine/test_unique engine/test_generations engine/test_plans
-RACING = engine/test_threads engine/test_forks engine/test_processes engine/test_generations
+  engine/test_state_sets compiling/test_symbols engine/test_tokens engine/test_turns engine/test_unique engine/test_generations engine/test_plans
+RACING = engine/test_threads engine/test_turns engine/test_forks engine/test_processes engine/test_generations
 
 build/asan/built: $(VENV)/installed $(SOURCES)
 	MASKWRIGHT_WATCHED="-O1 -g1 -fsanitize=address,undefined -fno-omit-frame-pointer" $(WATCHED) \

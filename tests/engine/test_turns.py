@@ -35,6 +35,14 @@ LONG: dict[str, Any] = {
 }  # fmt: skip
 """Sources whose shortest completions take a tenth of a second or more."""
 
+LEXERS = {
+    "overlapping": mw.Lark("start: (A | B | C)+\nA: /[a-z]*b[a-z]{3}/\nB: /[a-m]*c[a-z]{4}/\nC: /[a-z ]+x/\n%ignore /[ \\n]+/\n"),
+    "words": mw.Lark(
+        "start: (W | N | S)+\nW: /[a-z]+[0-9]?/\nN: /[0-9]+(\\.[0-9]+)?/\nS: /\"([^\"\\\\]|\\\\.)*\"/\n%ignore /[ \\t\\n]+/\n"
+    ),
+    "counted": mw.Lark("start: (A B)+\nA: /[a-z]{2,40}/\nB: /[a-z]*[0-9][a-z]{6}/\n%ignore / /\n"),
+}  # fmt: skip
+
 
 @cache
 def alone() -> dict[str, bytes]:
@@ -46,6 +54,10 @@ def alone() -> dict[str, bytes]:
 def walks_alone(name: str) -> list[list[Any]]:
     compiled = mw.compile_json_schema(SCHEMAS[name], vocabulary(size=2000))
     return [list(walk(compiled, seed)) for seed in range(3)]
+
+
+def walked(compiled: mw.CompiledGrammar, seed: int) -> list[Any]:
+    return list(walk(compiled, seed))
 
 
 def completion(compiled: mw.CompiledGrammar) -> bytes:
@@ -137,6 +149,38 @@ def test_threads_with_one_grammar(name: str) -> None:
         masks = [pool.submit(lambda each=each: bytes(each.matcher().next_token_bitmask())) for each in copies]
         assert {search.result() for search in searches} == {alone()[name]}
         assert [mask.result() for mask in masks] == [expected] * 3
+
+
+@cache
+def lexed_alone(name: str) -> list[list[Any]]:
+    compiled = mw.compile(LEXERS[name], vocabulary(size=2000))
+    return [list(walk(compiled, seed)) for seed in range(4)]
+
+
+@pytest.mark.sanitized
+@pytest.mark.parametrize("budget", [None, 0, 200_000])
+def test_masks_of_lexers(budget: int | None) -> None:
+    """What they borrow from stays, whatever others do: masks of the same lexer, of other grammars, and evictions."""
+    shared = vocabulary(size=2000)
+    if budget is not None:
+        shared.mask_budget = budget
+    for _ in range(2):
+        grammars = [(name, mw.compile(LEXERS[name], shared)) for name in LEXERS]
+        grammars += [(name, compiled.with_limits(mw.Limits(max_seconds=60))) for name, compiled in grammars]
+        schemas = {name: mw.compile_json_schema(SCHEMAS[name], shared) for name in SCHEMAS}
+        with ThreadPoolExecutor(24) as pool:
+            lexed = [
+                (name, seed, pool.submit(walked, each, seed)) for seed in range(4) for name, each in grammars
+            ]
+            others = [
+                (name, seed, pool.submit(walked, each, seed))
+                for seed in range(3)
+                for name, each in schemas.items()
+            ]
+            for name, seed, found in lexed:
+                assert found.result() == lexed_alone(name)[seed]
+            for name, seed, found in others:
+                assert found.result() == walks_alone(name)[seed]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

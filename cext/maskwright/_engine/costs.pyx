@@ -78,7 +78,7 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
     cdef int32_t byte, at
     cdef cbool plain
     found[0] = False
-    if start == LEX_DEAD:
+    if start == LEX_DEAD or turn_late(start.automaton.index):
         return
     if start.automaton.kind == KIND_WORDS:
         words_shortest(start, tag, out, found)

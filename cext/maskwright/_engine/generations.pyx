@@ -222,19 +222,23 @@ cdef cbool evict_core(Index* index, Core* core, int64_t goal, cbool all_of_them,
 
 
 cdef void evict_along(Index* index, int64_t goal, cbool all_of_them, int64_t looks) noexcept nogil:
-    # The hand goes on until there are no more bytes than `goal`, at most twice round, and over at most so many states.
+    # The hand goes on until there are no more bytes than `goal`, at most twice round, and over at most so many states.  It passes by
+    # grammars and lexers of which an operation is away (turns.pyx).
     cdef size_t units = index.cache.cores.size() + index.cache.automata.size(), passed = 0
     cdef Automaton* automaton
-    cdef cbool whole
+    cdef Core* core
+    cdef cbool whole, away
     while passed <= 2 * units and looks > 0 and index.cache.bytes.value() > goal:
         if index.cache.hand_unit >= units:
             index.cache.hand_unit = index.cache.hand_part = index.cache.hand_item = 0
         if index.cache.hand_unit < index.cache.cores.size():
-            whole = evict_core(index, <Core*>index.cache.cores[index.cache.hand_unit], goal, all_of_them, &looks)
+            core = <Core*>index.cache.cores[index.cache.hand_unit]
+            whole = core_away(core)[0] or evict_core(index, core, goal, all_of_them, &looks)
         else:
             automaton = <Automaton*>index.cache.automata[index.cache.hand_unit - index.cache.cores.size()]
-            whole = evict_states(index, automaton, goal, all_of_them, &looks)
-            if whole:
+            away = automaton.lexer != NULL and lexer_of(automaton).away
+            whole = away or evict_states(index, automaton, goal, all_of_them, &looks)
+            if whole and not away:
                 evict_tables(automaton, all_of_them)
         if whole:
             index.cache.hand_part = index.cache.hand_item = 0
@@ -280,7 +284,7 @@ cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil:
 
 cdef Outcome fill_new(Core* core, int32_t id, uint32_t* row) noexcept nogil:
     cdef Mask* mask
-    core_enter(core)
+    core_enter_mask(core)
     mask = mask_get(core, id)
     if mask != NULL:
         mask_write(core, mask, row)
@@ -375,6 +379,13 @@ cdef void core_enter_turns(Core* core) noexcept nogil:
     # The same for one that may take long, and lets operations of other grammars in.
     core_enter(core)
     turns_begin(core.index, core_away(core))
+
+
+cdef void core_enter_mask(Core* core) noexcept nogil:
+    # The same for a mask: where there is a lexer, it borrows from masks of that one's own states, which nobody else can change.
+    core_enter(core)
+    if core.program.lexer != NULL:
+        turns_begin(core.index, core_away(core))
 
 
 cdef int64_t core_lexer_states(const Core* core) noexcept nogil:

@@ -9,11 +9,12 @@ from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_has
-from maskwright._engine.limits cimport deadline_passed, deferred_free_breathe
+from maskwright._engine.limits cimport deferred_free_breathe
+from maskwright._engine.turns cimport turn_passed
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.vocabulary cimport Bits
 from maskwright._engine.char_index cimport bits_add, bits_hold_token, bits_release, bits_remove, bits_unite, bits_within
-from maskwright._engine.lexemes cimport Automaton, LexMask, TokenGroup
+from maskwright._engine.lexemes cimport Automaton, LexMask, LexState, TokenGroup
 from maskwright._engine.lexeme_walks cimport lexmask_residual
 from maskwright._engine.longest_match cimport Lexer, lexer_of
 from maskwright._engine.longest_match_walks cimport lexer_lookahead_mask
@@ -424,7 +425,7 @@ cdef void lexed_add_all(Core* core, const vector[Thread]& threads, Mask* mask) n
     cdef int32_t t
     core.scratch.stack[0] = threads
     while node < trie.nodes[0].end:
-        if deadline_passed(&core.index.deadline):
+        if turn_passed(core.index):
             return
         depth = trie.nodes[node].depth
         threads_step(core, core.scratch.stack[depth - 1], trie.nodes[node].byte, core.scratch.stack[depth])
@@ -435,6 +436,14 @@ cdef void lexed_add_all(Core* core, const vector[Thread]& threads, Mask* mask) n
             for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
                 mask.added.push_back(trie.tokens[t])
         node += 1
+
+
+cdef void lexed_join(Core* core, const vector[Thread]& threads, Mask* mask, LexState* lex, int32_t parser, cbool alone) noexcept nogil:
+    # Of lexemes that are not the lexer's.  Other grammars have them, too, and may add to their masks (lexmask_open): nobody has a turn here.
+    cdef cbool* away = core.index.deadline.away
+    core.index.deadline.away = NULL
+    mask_join_thread(core, threads, mask, lex, parser, alone)
+    core.index.deadline.away = away
 
 
 cdef void lexed_without_lookahead(Core* core, const vector[Thread]& threads, Mask* mask, const Thread& thread,
@@ -454,14 +463,14 @@ cdef void lexed_without_lookahead(Core* core, const vector[Thread]& threads, Mas
         lexed_add_all(core, own, mask)
         return
     if thread.lex != NULL and thread.lex.automaton != program.lexer:
-        mask_join_thread(core, threads, mask, thread.lex, thread.parser, alone)
+        lexed_join(core, threads, mask, thread.lex, thread.parser, alone)
         return
     if thread.lex != NULL or state.lexer != NULL:
         lexed_add(core, threads, mask, thread)
         lexed_settle(core, mask)
     for i in range(state.starts.size() if thread.lex == NULL else 0):
-        mask_join_thread(core, threads, mask, state.starts[i], thread.parser,
-                         alone and state.lexer == NULL and state.starts.size() == 1)
+        lexed_join(core, threads, mask, state.starts[i], thread.parser,
+                   alone and state.lexer == NULL and state.starts.size() == 1)
 
 
 cdef cbool token_allowed(Core* core, const Thread& thread, int32_t token) noexcept nogil:

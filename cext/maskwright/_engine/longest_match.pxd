@@ -78,6 +78,7 @@ cdef cppclass Lexer:
     LexerMasks cache
     vector[LexerPlace] path        # scratch of walks, by depth
     cbool stops                    # whether they stop where an ignored terminal ends
+    vector[void*] loop_path        # the same of walks in a self-loop: LexState*
     cbool away                     # an operation of a grammar with this lexer has let others in (turns.pyx)
 
 cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminals) noexcept nogil

@@ -8,7 +8,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_has, bits_set, set_add
-from maskwright._engine.limits cimport deadline_passed
+from maskwright._engine.turns cimport turn_passed
 from maskwright._engine.trie cimport Trie, TrieNode
 from maskwright._engine.vocabulary cimport CodeRange, Exit, LAST_CODE_POINT, Slice
 from maskwright._engine.char_index cimport bits_add, bits_new, bits_unite, index_count, index_text
@@ -58,7 +58,7 @@ cdef void lexer_walk_loop(LexMask* part, LexState* before, uint32_t node, uint32
     # comes behind an ignored terminal is taken as a crossing here: so the part does not depend on the start.  What ends
     # at the depth `floor` is not the part's business.
     cdef const TrieNode* nodes = part.trie.nodes.data()
-    cdef vector[void*]* path = &part.index.path
+    cdef vector[void*]* path = &lexer_of(before.automaton).loop_path
     cdef Crossing crossing
     cdef LexState* parent
     cdef LexState* state
@@ -68,7 +68,7 @@ cdef void lexer_walk_loop(LexMask* part, LexState* before, uint32_t node, uint32
         path.resize(part.index.most_bytes + 1, NULL)
     path[0][nodes[node].depth - 1] = before
     while node < last:
-        if deadline_passed(&part.index.deadline):
+        if turn_passed(part.index):
             return
         parent = <LexState*>path[0][nodes[node].depth - 1]
         state = lex_next(parent, nodes[node].byte)
@@ -122,6 +122,7 @@ cdef cbool lexer_fill_self_loop(LexMask* part, LexState* loop) noexcept nogil:
     cdef size_t i
     cdef LazyDfa* dfa = loop.automaton.dfa
     cdef int32_t point, next = 128, exit = 0
+    cdef cbool* away
     if loop.form != FORM_TEXT or not lexer_alone_is_sure(loop):
         return False
     self_loop.classes.assign(<size_t>(dfa.classes >> 6) + 1, 0)
@@ -143,6 +144,9 @@ cdef cbool lexer_fill_self_loop(LexMask* part, LexState* loop) noexcept nogil:
         return False
     slice = index_slice(index, points)
     part.bits.words = slice.bits.words
+    # Others could make the vocabulary forget the slice.
+    away = index.deadline.away
+    index.deadline.away = NULL
     for point in range(128):
         if points_hold(points, point, point):
             continue
@@ -152,6 +156,7 @@ cdef cbool lexer_fill_self_loop(LexMask* part, LexState* loop) noexcept nogil:
     for i in range(index.by_char.parts.size()):
         if slice_left_inside(index, slice, index.by_char.parts[i], 0):
             lexer_end_inside(part, loop, index.by_char.parts[i].node, groups)
+    index.deadline.away = away
     return True
 
 
@@ -360,7 +365,7 @@ cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t node, uint32_t las
     lexer.path[top].skipped = NULL
     lexer.path[top].next = node
     lexer.path[top].last = last
-    while not deadline_passed(&mask.index.deadline):
+    while not turn_passed(mask.index):
         node = lexer_next_child(mask, &lexer.path[depth])
         if node == 0:
             if depth == top:

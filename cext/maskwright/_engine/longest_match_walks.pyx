@@ -6,7 +6,8 @@ from libc.string cimport memset
 from libcpp.pair cimport pair
 from libcpp.vector cimport vector
 
-from maskwright._engine.limits cimport deadline_passed, deferred_free_breathe
+from maskwright._engine.limits cimport deferred_free_breathe
+from maskwright._engine.turns cimport turn_passed
 from maskwright._engine.trie cimport Trie, TrieNode
 from maskwright._engine.char_index cimport bits_add, bits_hold_token, bits_new, bits_remove, bits_unite
 from maskwright._engine.lexemes cimport (
@@ -291,7 +292,7 @@ cdef LexMask* lexer_lookahead_mask(LexState* lookahead, Index* index) noexcept n
     mask = lexmask_new(index)
     mask.bits = bits_new(index)
     path.push_back(lookahead)
-    while node < nodes[0].end and not deadline_passed(&index.deadline):
+    while node < nodes[0].end and not turn_passed(index):
         path.resize(<size_t>nodes[node].depth)
         state = path.back()
         if not lookahead_step(&state, nodes[node].byte):

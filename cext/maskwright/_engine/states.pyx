@@ -12,8 +12,7 @@ from libc.string cimport memcpy, memset
 from libcpp.algorithm cimport binary_search
 
 from maskwright._engine.containers cimport Edges
-from maskwright._engine.limits cimport deadline_passed
-from maskwright._engine.turns cimport turn_late
+from maskwright._engine.turns cimport turn_late, turn_passed
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.char_index cimport bits_add, bits_hold, bits_owned, bits_release, bits_remove, bits_unite
 from maskwright._engine.lexemes cimport Automaton, KIND_KEYSET, LexState, NO_TAG
@@ -156,7 +155,7 @@ cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualVie
     core.scratch.stack[0] = start
     core.scratch.walks = True
     while node < view.last:
-        if deadline_passed(&core.index.deadline):
+        if turn_passed(core.index):
             break
         depth = <size_t>(trie.nodes[node].depth - view.depth)
         threads_step(core, core.scratch.stack[depth - 1], trie.nodes[node].byte, core.scratch.stack[depth])

@@ -7,11 +7,11 @@
 #
 #   another grammar         everything; automata that both have only get more states
 #   the same, or its lexer  read what is known; whoever wants to compute stands back until the operation is over
-#   eviction                as ever: such an operation needs states and costs, which stay, and no masks
+#   eviction                passes by what belongs to the grammar and its lexer
 #   a fork                  waits, and nobody else goes away meanwhile
 #
 # So a place for this (`turn_late`) is one where no table of the grammar is half made, no scratch of an automaton is in use, and nothing
-# is borrowed from a mask.
+# is borrowed from masks of lexer states that several grammars have.
 
 from libc.stdint cimport int64_t
 

@@ -84,6 +84,7 @@ class Service:
         self._stepped: weakref.WeakKeyDictionary[CompiledGrammar, CompiledGrammar] = (
             weakref.WeakKeyDictionary()
         )
+        self._shortest: weakref.WeakKeyDictionary[CompiledGrammar, int] = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(_PREPARING, "maskwright-prepare")
         self._limits = Limits(max_seconds=settings.compile_seconds)
@@ -192,7 +193,7 @@ class Service:
             # Here and not on the thread of the model: the first mask of a grammar takes longest.
             matcher: Any = self._free if grammar is None else self._with_step_limits(grammar).matcher()
             mask_words(matcher, self.vocabulary.vocab_size)
-            least = len(matcher.shortest_completion())
+            least = 0 if grammar is None else self._least_tokens(grammar, matcher)
             rooms = [self._room(len(prompt), least, plan) for prompt in prompts]
             return [
                 self._row(plan, grammar, matcher.fork(), prompt, room, at * plan.n + copy)
@@ -204,6 +205,16 @@ class Service:
             raise of_source(error, "stop") from None
         except MaskwrightError as error:
             raise of_source(error, param) from None
+
+    def _least_tokens(self, grammar: CompiledGrammar, matcher: Any) -> int:
+        """Of an output.  Searched for once: meanwhile, rows that are written with the grammar wait."""
+        with self._lock:
+            known = self._shortest.get(grammar)
+        if known is None:
+            known = len(matcher.shortest_completion())
+            with self._lock:
+                self._shortest[grammar] = known
+        return known
 
     def _with_step_limits(self, grammar: CompiledGrammar) -> CompiledGrammar:
         with self._lock:
