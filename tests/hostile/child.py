@@ -106,7 +106,7 @@ def run(case: Case, seconds: float, probes: Sequence[Probe] = ()) -> dict[str, A
     held = forget_peak()
     limits = mw.Limits(max_seconds=seconds)
     took: dict[str, tuple[float, float]] = {}
-    waited: dict[str, float] = {}
+    waited: dict[str, dict[str, float]] = {}
     wrong: list[str] = []
     ended: dict[str, int] = {}
     steps: Iterator[Any] = operations(case, limits)
@@ -135,9 +135,10 @@ def run(case: Case, seconds: float, probes: Sequence[Probe] = ()) -> dict[str, A
             outcome = type(error).__name__
             wrong.append(f"{name}: {type(error).__name__}: {str(error)[:200]}")
         used = time.process_time() - begun, time.perf_counter() - wall
+        waits = waited.setdefault(name, {})
         for probe in probes:
-            key = f"{name}, {type(probe).__name__}"
-            waited[key] = max(waited.get(key, 0.0), probe.longest)
+            kind = type(probe).__name__
+            waits[kind] = max(waits.get(kind, 0.0), probe.longest)
         took[name] = max(took.get(name, (0.0, 0.0)), used)
         ended[f"{name}: {outcome}"] = ended.get(f"{name}: {outcome}", 0) + 1
     steps = iter(())

@@ -25,9 +25,9 @@ SLACK = 1.0
 """Processor time that an operation may take above its deadline (seconds): for the usual one, it ends within 6 s.  On a quiet machine it is a
 quarter of that."""
 
-WAITS = 0.1
-"""How long another thread may wait for a turn (seconds).  On a quiet machine that is 0.02 s, but for what happens now and then; on a busy
-one, or in a full process, it is more."""
+WAITS = {"Probe": 0.1, "Neighbour": 0.5}
+"""How long another thread may wait (seconds): for a turn of the interpreter, or for a mask of another grammar.  On a quiet machine that is
+0.02 s, but for what happens now and then; on a busy one, or in a full process, it is more."""
 
 
 def late(found: dict[str, Any], seconds: float) -> list[str]:
@@ -39,7 +39,12 @@ def late(found: dict[str, Any], seconds: float) -> list[str]:
 
 def rude(found: dict[str, Any]) -> list[str]:
     """Operations during which another thread waited long for its turn."""
-    return [f"{name} made others wait {used:.2f} s" for name, used in found["waited"].items() if used > WAITS]
+    return [
+        f"{name} made the {probe} wait {used:.2f} s"
+        for name, waits in found["waited"].items()
+        for probe, used in waits.items()
+        if used > WAITS[probe]
+    ]
 
 
 def wrong(found: dict[str, Any], seconds: float) -> list[str]:

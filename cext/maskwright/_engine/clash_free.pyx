@@ -269,6 +269,11 @@ cdef cbool thread_is_free(Core* core, const Thread& thread) noexcept nogil:
     if known < 0:
         known = (core.program.states[thread.parser].complete or free_terminals(core, thread.parser, False).size() > 1) and (
             lexeme_is_free(core, thread))
-        if not core.index.deadline.passed:
+        if core.index.deadline.passed:
+            # What was found on the way may have been cut short.
+            core.facts.free_ends.clear()
+            core.facts.free_next.clear()
+            core.facts.free_behind.clear()
+        else:
             core.facts.free_threads.insert(key, known)
     return known == 1

@@ -27,7 +27,7 @@ cdef cppclass Deadline:
     cbool* away                    # whether the operation has let others in; NULL: it lets nobody in
 
 cdef int64_t NO_LIMIT
-cdef double TURN_SECONDS             # of an operation that lets others in (turns.pyx)
+cdef double TURN_SECONDS             # of an operation that lets others in
 
 cdef void main_thread_is_this() noexcept
 cdef void deadline_begin(Deadline* deadline, double seconds, int64_t most_states, int64_t most_bytes) noexcept nogil

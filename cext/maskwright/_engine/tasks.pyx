@@ -369,10 +369,6 @@ cdef void core_let_go(Core* core) noexcept:
     core.generation.holders -= 1
     if core.generation.holders > 0:
         return
-    if core.handles != NULL:
-        # Those that nobody else has are freed with all their states.
-        Py_DECREF(<object>core.handles)
-        core.handles = NULL
     if core.generation.mover != NULL:
         target = mover_target(core.generation.mover)
     with nogil:
@@ -385,6 +381,11 @@ cdef void core_let_go(Core* core) noexcept:
         for i in range(core.program.keysets.size()):
             lexsets_free(core.program.keysets[i])
         index.lock.unlock()
+    if core.handles != NULL:
+        # Those that nobody else has are freed with all their states: eviction does not come by any more, which looks at the lexer.
+        Py_DECREF(<object>core.handles)
+        core.handles = NULL
+    with nogil:
         deferred_free_take(index, core, core_free)
     if target != NULL:
         core_let_go(target)

@@ -47,6 +47,7 @@ cdef void turn_over(Index* index) noexcept nogil:
     aside.swollen = index.deadline.swollen
     aside.away = index.deadline.away
     aside.away[0] = True
+    index.deadline.away = NULL
     index.away += 1
     index.lock.give_way()
     index.away -= 1
