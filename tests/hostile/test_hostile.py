@@ -25,9 +25,10 @@ SLACK = 1.0
 """Processor time that an operation may take above its deadline (seconds): for the usual one, it ends within 6 s.  On a quiet machine it is a
 quarter of that."""
 
-WAITS = {"Probe": 0.1, "Neighbour": 0.5}
+WAITS = {"Probe": 0.1, "Neighbour": 2.0}
 """How long another thread may wait (seconds): for a turn of the interpreter, or for a mask of another grammar.  On a quiet machine that is
-0.02 s, but for what happens now and then; on a busy one, or in a full process, it is more."""
+0.02 s, but for what happens now and then; on a busy one, or in a full process, it is more.  A mask of one hostile lexeme, which nobody has a turn
+in, may take most of a second; what keeps the lock to the end takes all of its time."""
 
 
 def late(found: dict[str, Any], seconds: float) -> list[str]:

@@ -9,7 +9,6 @@ cdef cbool* core_away(Core* core) noexcept nogil
 cdef void core_lock(Core* core) noexcept nogil
 cdef void core_enter(Core* core) noexcept nogil
 cdef void core_enter_turns(Core* core) noexcept nogil
-cdef void core_enter_mask(Core* core) noexcept nogil
 cdef Outcome core_outcome(Core* core) noexcept nogil
 cdef void core_close(Core* core) noexcept nogil
 cdef Outcome core_leave(Core* core) noexcept nogil

@@ -284,7 +284,7 @@ cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil:
 
 cdef Outcome fill_new(Core* core, int32_t id, uint32_t* row) noexcept nogil:
     cdef Mask* mask
-    core_enter_mask(core)
+    core_enter_turns(core)
     mask = mask_get(core, id)
     if mask != NULL:
         mask_write(core, mask, row)
@@ -379,13 +379,6 @@ cdef void core_enter_turns(Core* core) noexcept nogil:
     # The same for one that may take long, and lets operations of other grammars in.
     core_enter(core)
     turns_begin(core.index, core_away(core))
-
-
-cdef void core_enter_mask(Core* core) noexcept nogil:
-    # The same for a mask: where there is a lexer, it borrows from masks of that one's own states, which nobody else can change.
-    core_enter(core)
-    if core.program.lexer != NULL:
-        turns_begin(core.index, core_away(core))
 
 
 cdef int64_t core_lexer_states(const Core* core) noexcept nogil:

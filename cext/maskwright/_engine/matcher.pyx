@@ -14,7 +14,7 @@ from maskwright._engine.core cimport Outcome, TERMINATED
 from maskwright._engine.threads cimport TOKEN_MARK, TOKEN_SPELLED
 from maskwright._engine.states cimport matcher_read
 from maskwright._engine.completion cimport COMPLETION_LIMIT, forced_bytes, shortest_bytes
-from maskwright._engine.generations cimport bits_of_state, check_outcome, core_enter_mask, core_enter_turns, core_leave, fill_known, fill_new
+from maskwright._engine.generations cimport bits_of_state, check_outcome, core_enter_turns, core_leave, fill_known, fill_new
 from maskwright._engine.moves cimport past_begin, past_count, past_cut, past_known, past_push, PAST_SLACK
 from maskwright._engine.rows cimport (
     BitmaskView, bitmask_open, bitmask_row, bytes_of, numbers_of, place_of, pool_threads, Row, shown_number, token_number,
@@ -91,7 +91,7 @@ cdef class Matcher(Position):
         state = self.past.states.back()
         self.busy += 1
         with nogil:
-            core_enter_mask(self.core)
+            core_enter_turns(self.core)
             view.bits = bits_of_state(self.core, state)
             outcome = core_leave(self.core)
         self.busy -= 1

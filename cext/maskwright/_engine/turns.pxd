@@ -16,6 +16,12 @@ cdef inline cbool turn_late(Index* index) noexcept nogil:
     return False
 
 
+cdef inline void turn_offer(Index* index) noexcept nogil:
+    # A place for a turn in what mostly is too short for one: without a look at the clock.
+    if index.deadline.away != NULL and index.lock.is_wanted() and not index.deadline.passed:
+        turn_over(index)
+
+
 cdef inline cbool turn_passed(Index* index) noexcept nogil:
     # The same as `deadline_passed`: for loops over trie nodes.
     if index.deadline.steps + 1 >= DEADLINE_STEPS:
