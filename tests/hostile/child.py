@@ -67,26 +67,41 @@ class Probe(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
+        self.ask()
         self.begin()
 
     def begin(self) -> None:
         """What is waited for from now on counts."""
         self.longest, self.begun = 0.0, time.process_time()
 
-    def note(self, awake: float, used: float) -> None:
-        """What was wanted at one time, of the clock and of the processor, is there now."""
-        waited = time.perf_counter() - awake
-        self.longest = max(self.longest, min(waited, time.process_time() - max(used, self.begun)))
+    def ask(self, sleep: float = 0.0) -> None:
+        """Something is wanted in so many seconds."""
+        self.asked = time.perf_counter() + sleep, time.process_time()
+
+    def waited(self) -> float:
+        """The longest, with what is being waited for now."""
+        wanted, used = self.asked
+        waited = min(time.perf_counter() - wanted, time.process_time() - max(used, self.begun))
+        self.longest = max(self.longest, waited)
+        return self.longest
+
+    def so_far(self) -> float:
+        """What an operation that has just ended made it wait."""
+        return self.longest
 
     def run(self) -> None:
         while True:
-            used, awake = time.process_time(), time.perf_counter() + _SLEEP
+            self.ask(_SLEEP)
             time.sleep(_SLEEP)
-            self.note(awake, used)
+            self.waited()
 
 
 class Neighbour(Probe):
     """Another request: how long it waits for a mask that was not asked for before, of a grammar of its own on the same vocabulary."""
+
+    def so_far(self) -> float:
+        # An operation may keep the lock to its very end, when no mask has come yet.
+        return self.waited()
 
     def run(self) -> None:
         grammar = mw.compile_json_schema({"items": {"type": "integer"}, "uniqueItems": True}, VOCABULARY)
@@ -95,11 +110,11 @@ class Neighbour(Probe):
             if count % 1000 == 0:
                 matcher = grammar.matcher(max_rollback=0)
                 matcher.accept_bytes(b"[0")
+            self.ask(_SLEEP)
             time.sleep(_SLEEP)
-            used, awake = time.process_time(), time.perf_counter()
             matcher.accept_bytes(b",%d" % (count + 1))
             matcher.fill_next_token_bitmask(row)
-            self.note(awake, used)
+            self.waited()
 
 
 def run(case: Case, seconds: float, probes: Sequence[Probe] = ()) -> dict[str, Any]:
@@ -138,7 +153,7 @@ def run(case: Case, seconds: float, probes: Sequence[Probe] = ()) -> dict[str, A
         waits = waited.setdefault(name, {})
         for probe in probes:
             kind = type(probe).__name__
-            waits[kind] = max(waits.get(kind, 0.0), probe.longest)
+            waits[kind] = max(waits.get(kind, 0.0), probe.so_far())
         took[name] = max(took.get(name, (0.0, 0.0)), used)
         ended[f"{name}: {outcome}"] = ended.get(f"{name}: {outcome}", 0) + 1
     steps = iter(())
