@@ -22,6 +22,15 @@ ENDLESS = [
 ]  # fmt: skip
 """Their shortest completions take far longer to find than these tests."""
 
+SLOW_MASKS = {
+    "closure": mw.GBNF("root ::= r0\n" + "".join(f'r{i} ::= r{(i + 1) % 2500} r{(i + 2) % 2500} | "a"?\n' for i in range(2500))),
+    "behind lexemes": mw.Lark(
+        "start: (" + " | ".join(f"T{i}" for i in range(2000)) + ")*\n" + "".join(f"T{i}: /[a-f]+{i % 10}?/\n" for i in range(2000)),
+        lexer="dynamic",
+    ),
+}  # fmt: skip
+"""So do their first masks: the closure over calls and returns, and what may follow a lexeme."""
+
 LONG: dict[str, Any] = {
     "passes": mw.Regex("(a{300}){150}"),
     "different": mw.JsonSchema(
@@ -64,19 +73,28 @@ def completion(compiled: mw.CompiledGrammar) -> bytes:
     return compiled.matcher().shortest_completion_bytes()
 
 
+def mask(compiled: mw.CompiledGrammar) -> bytes:
+    return bytes(compiled.matcher().next_token_bitmask())
+
+
 class Searching:
     """A thread that searches for what it does not find, until it is stopped."""
 
-    def __init__(self, shared: mw.Vocabulary, source: mw.JsonSchema = ENDLESS[0]) -> None:
+    def __init__(
+        self,
+        shared: mw.Vocabulary,
+        source: Any = ENDLESS[0],
+        search: Callable[[mw.CompiledGrammar], bytes] = completion,
+    ) -> None:
         self.compiled = mw.compile(source, shared, limits=mw.Limits(max_seconds=600))
+        self._search = search
         self._stop, self._begun = Stop(), threading.Event()
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
-        matcher = self.compiled.matcher()
         self._begun.set()
         with self._stop, contextlib.suppress(KeyboardInterrupt):
-            matcher.shortest_completion_bytes()
+            self._search(self.compiled)
 
     def __enter__(self) -> Searching:
         self._thread.start()
@@ -101,6 +119,15 @@ def test_others_do_not_wait_for_the_end_of_a_search(source: mw.JsonSchema) -> No
         for name in SCHEMAS:
             compiled = mw.compile_json_schema(SCHEMAS[name], shared)
             assert [list(walk(compiled, seed)) for seed in range(3)] == walks_alone(name)
+
+
+@pytest.mark.parametrize("name", SLOW_MASKS)
+def test_others_do_not_wait_for_the_end_of_a_mask(name: str) -> None:
+    shared = vocabulary(size=2000)
+    schema = next(iter(SCHEMAS))
+    with Searching(shared, SLOW_MASKS[name], mask):
+        compiled = mw.compile_json_schema(SCHEMAS[schema], shared)
+        assert [list(walk(compiled, seed)) for seed in range(3)] == walks_alone(schema)
 
 
 def test_two_searches_and_others() -> None:

@@ -1,7 +1,7 @@
 """A process that goes through cases and says what each took: ``python -m hostile.child SECONDS < names``.
 
-One line of JSON for each case, when it is over, on standard output; before it, the name alone, so that whoever reads
-knows which case a process died of.
+One line of JSON for each case, when it is over, on standard output.  Before it, one with the name of each operation that
+begins, so that whoever reads knows what a process died of, or hangs in.
 """
 
 from __future__ import annotations
@@ -79,14 +79,10 @@ class Probe(threading.Thread):
         self.asked = time.perf_counter() + sleep, time.process_time()
 
     def waited(self) -> float:
-        """The longest, with what is being waited for now."""
+        """The longest, with what is being waited for now: an operation may keep others waiting to its very end."""
         wanted, used = self.asked
         waited = min(time.perf_counter() - wanted, time.process_time() - max(used, self.begun))
         self.longest = max(self.longest, waited)
-        return self.longest
-
-    def so_far(self) -> float:
-        """What an operation that has just ended made it wait."""
         return self.longest
 
     def run(self) -> None:
@@ -98,10 +94,6 @@ class Probe(threading.Thread):
 
 class Neighbour(Probe):
     """Another request: how long it waits for a mask that was not asked for before, of a grammar of its own on the same vocabulary."""
-
-    def so_far(self) -> float:
-        # An operation may keep the lock to its very end, when no mask has come yet.
-        return self.waited()
 
     def run(self) -> None:
         grammar = mw.compile_json_schema({"items": {"type": "integer"}, "uniqueItems": True}, VOCABULARY)
@@ -134,6 +126,7 @@ def run(case: Case, seconds: float, probes: Sequence[Probe] = ()) -> dict[str, A
             # Some sources refuse to be made.
             ended[f"make: {type(error).__name__}"] = 1
             break
+        print(name, flush=True)
         for probe in probes:
             probe.begin()
         begun, wall = time.process_time(), time.perf_counter()
@@ -153,7 +146,7 @@ def run(case: Case, seconds: float, probes: Sequence[Probe] = ()) -> dict[str, A
         waits = waited.setdefault(name, {})
         for probe in probes:
             kind = type(probe).__name__
-            waits[kind] = max(waits.get(kind, 0.0), probe.so_far())
+            waits[kind] = max(waits.get(kind, 0.0), probe.waited())
         took[name] = max(took.get(name, (0.0, 0.0)), used)
         ended[f"{name}: {outcome}"] = ended.get(f"{name}: {outcome}", 0) + 1
     steps = iter(())
@@ -184,7 +177,6 @@ def main() -> None:
     for probe in probes:
         probe.start()
     for line in sys.stdin:
-        print(line.strip(), flush=True)
         print(json.dumps(run(cases[line.strip()], seconds, probes)), flush=True)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 40
-"""Seconds without an answer after which a process is taken to hang (a case is tens of operations, on a machine that may be busy)."""
+"""Seconds of one operation after which a process is taken to hang (they end after 5, on a machine that may be busy)."""
 
 
 def gone_through(
@@ -41,13 +41,16 @@ def _one_process(names: list[str], seconds: float, patience: float) -> Iterator[
         for name in names:
             child.stdin.write(name + "\n")
             child.stdin.flush()
-            watch = threading.Timer(patience, child.kill)
-            watch.start()
-            begun, line = child.stdout.readline(), child.stdout.readline()
-            watch.cancel()
-            if not line:
-                yield {"case": name, "died": child.wait(), "begun": bool(begun)}
-                return
+            begun = line = ""
+            while not line.startswith("{"):
+                begun = line.strip()
+                watch = threading.Timer(patience, child.kill)
+                watch.start()
+                line = child.stdout.readline()
+                watch.cancel()
+                if not line:
+                    yield {"case": name, "died": child.wait(), "in": begun}
+                    return
             yield json.loads(line)
     finally:
         child.kill()

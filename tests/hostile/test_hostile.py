@@ -50,7 +50,7 @@ def rude(found: dict[str, Any]) -> list[str]:
 
 def wrong(found: dict[str, Any], seconds: float) -> list[str]:
     if "died" in found:
-        return [f"the process ended with {found['died']}"]
+        return [f"the process ended with {found['died']} in {found['in'] or 'its beginning'}"]
     heavy = [f"{found['bytes'] >> 20} MiB"] if found["bytes"] > BYTES else []
     return [
         *found["wrong"],

@@ -11,7 +11,8 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 
 from maskwright._engine.sizes cimport vector_bytes
-from maskwright._engine.limits cimport deadline_heavy, deadline_passed, deadline_worked
+from maskwright._engine.limits cimport deadline_heavy, deadline_worked
+from maskwright._engine.turns cimport turn_passed
 from maskwright._engine.program cimport ACCEPT, Call, ColumnItem, DottedItem, LOCAL_INDENTED, NO_STATE, GssNode
 from maskwright._engine.rules cimport dotted_waits, parse_expand, parse_rule_start
 
@@ -72,7 +73,7 @@ cdef cbool column_late(Program* program, Column* column) noexcept nogil:
     cdef int64_t bytes = <int64_t>(column.called * sizeof(Return) + column.kept.size() * sizeof(ColumnItem) + column.seen.bytes())
     if bytes > program.index.deadline.most_bytes:
         deadline_heavy(&program.index.deadline, bytes)
-    return deadline_passed(&program.index.deadline)
+    return turn_passed(program.index)
 
 
 cdef void column_forget(Column* column) noexcept nogil:
@@ -225,7 +226,7 @@ cdef void column_resolve(Program* program, Column* column) noexcept nogil:
             continue
         column_find(column, start)
         while not column.path.empty():
-            if deadline_passed(&program.index.deadline):
+            if turn_passed(program.index):
                 column.path.clear()
                 column.open.clear()
                 return

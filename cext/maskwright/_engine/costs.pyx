@@ -13,7 +13,7 @@ from libcpp.unordered_map cimport unordered_map
 from maskwright._engine.containers cimport by_owner, priority_queue, Csr
 from maskwright._engine.sizes cimport bits_has
 from maskwright._engine.limits cimport deadline_passed
-from maskwright._engine.turns cimport turn_late
+from maskwright._engine.turns cimport turn_late, turn_passed
 from maskwright._engine.lexemes cimport (
     Automaton, LazyDfa, DfaState, KEY_BODY, KEY_START, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS, NO_CLASS, NO_TAG
 )
@@ -89,7 +89,7 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
         return
     queue.push_back(start)
     origin.push_back(pair[int32_t, uint8_t](-1, 0))
-    while head < queue.size() and not deadline_passed(&start.automaton.index.deadline):
+    while head < queue.size() and not turn_passed(start.automaton.index):
         if head == NEAR_STATES:
             nearest_match(start, tag, 0, out, found)
             return
@@ -139,7 +139,7 @@ cdef void cost_rests(Costs* costs, LexState* state, const vector[uint8_t]& path)
     cdef size_t i
     for i in range(1, path.size()):
         state = lex_next(state, path[i - 1])
-        if state == LEX_DEAD:
+        if state == LEX_DEAD or turn_passed(state.automaton.index):
             return
         costs.lexemes[<int64_t>state] = <int32_t>(path.size() - i)
 

@@ -7,7 +7,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_has
-from maskwright._engine.limits cimport deadline_passed
+from maskwright._engine.turns cimport turn_passed, turns_pause
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.char_index cimport bits_release, index_text
 from maskwright._engine.lexemes cimport (
@@ -16,7 +16,7 @@ from maskwright._engine.lexemes cimport (
 from maskwright._engine.lexeme_texts cimport BACKSLASH, LEX_DEAD, QUOTE, SPELLING_UTF8
 from maskwright._engine.keyset cimport ESCAPE_BAD, ESCAPE_OPEN, escape_read, key_spelling
 from maskwright._engine.lexeme_state cimport lex_goes_on, lex_keeps_text, lex_next
-from maskwright._engine.lexeme_walks cimport lexmask_residual
+from maskwright._engine.lexeme_walks cimport lexmask_release, lexmask_residual
 from maskwright._engine.lexeme_mask cimport lexmask_get
 from maskwright._engine.program cimport ANY_KEY, NO_KEY, NO_STATE, ParserState
 from maskwright._engine.stacks cimport state_goto_guarded, state_start
@@ -171,7 +171,7 @@ cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, cbool o
         return
     path.push_back(thread)
     while node < last:
-        if deadline_passed(&core.index.deadline):
+        if turn_passed(core.index):
             return
         depth = trie.nodes[node].depth
         byte = trie.nodes[node].byte
@@ -245,7 +245,7 @@ cdef void distinct_crossing(Core* core, const Thread& thread, const vector[uint3
         if depth < before or core.scratch.stack[before].empty():
             continue
         while node < last:
-            if deadline_passed(&core.index.deadline):
+            if turn_passed(core.index):
                 return
             depth = trie.nodes[node].depth
             threads_step(core, core.scratch.stack[depth - 1], trie.nodes[node].byte, core.scratch.stack[depth])
@@ -269,7 +269,17 @@ cdef inline cbool distinct_opaque(Core* core, const Thread& thread, cbool begun)
 cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begun, cbool alone) noexcept nogil:
     # Add what a thread inside such an array allows.  `begun`: its lexeme was, else it starts here.
     cdef LexMask* own = lexmask_get(thread.lex, core.index)
-    cdef LexMask* base
+    if own == NULL:
+        return
+    # As in mask_join_thread.
+    own.holders.add(1)
+    distinct_join(core, mask, own, thread, begun, alone)
+    lexmask_release(own)
+
+
+cdef void distinct_join(Core* core, Mask* mask, LexMask* own, const Thread& thread, cbool begun, cbool alone) noexcept nogil:
+    # The same, with the mask of its lexeme.
+    cdef LexMask* base = own if own.base == NULL else own.base
     cdef vector[TokenSpan] gone
     cdef TokenSpan span
     cdef vector[uint32_t] nodes, exact
@@ -282,14 +292,13 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
     cdef uint32_t node
     cdef size_t i, j
     cdef Mask part
+    cdef cbool* away
     cdef cbool opaque = distinct_opaque(core, thread, begun)
-    if own == NULL:
-        return
-    base = own if own.base == NULL else own.base
     distinct_inside(core, thread, begun, opaque, gone, exact)
     key = ANY_KEY if lex_keeps_text(thread.lex) else NO_KEY
     if not mask_open(core, base, thread.lex, thread.parser):
         return
+    away = turns_pause(core.index, base.open_tag != NO_TAG)
     threads.push_back(thread)
     for i in range(base.crossings.size()):
         group = base.crossings[i]
@@ -304,6 +313,7 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
                 mask_walk(core, threads, lexmask_residual(base, i), behind, crossing)
             else:
                 nodes.insert(nodes.end(), base.nodes.begin() + group.first, base.nodes.begin() + group.last)
+    core.index.deadline.away = away
     for override in own.overrides:
         exact.push_back(override.node)
     for node in exact:

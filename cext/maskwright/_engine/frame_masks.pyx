@@ -5,12 +5,13 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_has
-from maskwright._engine.limits cimport deadline_passed, deadline_worked, deferred_free_breathe
+from maskwright._engine.limits cimport deadline_worked, deferred_free_breathe
+from maskwright._engine.turns cimport turn_passed, turns_pause
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.char_index cimport bits_release
 from maskwright._engine.lexemes cimport LexMask, LexState, NO_TAG, Override, ResidualView
 from maskwright._engine.lexeme_state cimport lex_keeps_text
-from maskwright._engine.lexeme_walks cimport lexmask_residual
+from maskwright._engine.lexeme_walks cimport lexmask_release, lexmask_residual
 from maskwright._engine.lexeme_mask cimport lexmask_get
 from maskwright._engine.program cimport (
     ANY_KEY, DottedItem, LOCAL_PLAIN, LOCAL_RECORD, LOCAL_REPEATED, NO_KEY, NO_STATE, ParserState, RECORD_OPEN
@@ -100,7 +101,7 @@ cdef FrameMask* framemask_make(Core* core, const ResidualView& view, int32_t loc
     found.whole = True
     core.scratch.stack[0].assign(1, thread_at(frame_state(core, local), NULL))
     core.scratch.walks = True
-    while node < view.last and not deadline_passed(&core.index.deadline):
+    while node < view.last and not turn_passed(core.index):
         depth = <size_t>(trie.nodes[node].depth - view.depth)
         threads_step(core, core.scratch.stack[depth - 1], trie.nodes[node].byte, core.scratch.stack[depth])
         if core.scratch.stack[depth].empty():
@@ -185,11 +186,13 @@ cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* 
     cdef int32_t tag, known = NO_TAG
     cdef vector[Thread] behind
     cdef uint64_t first[4]
+    cdef cbool* away
     # Many keys end in this group: which one it was matters only if the token goes on to the next one.
     cdef int32_t key = ANY_KEY if lex_keeps_text(lex) else NO_KEY
     deadline_worked(&core.index.deadline, mask.crossings.size())
-    if deadline_passed(&core.index.deadline) or not mask_open(core, mask, lex, parser):
+    if turn_passed(core.index) or not mask_open(core, mask, lex, parser):
         return
+    away = turns_pause(core.index, mask.open_tag != NO_TAG)
     for i in range(mask.crossings.size()):
         if mask.crossings[i].tag != known:
             known = mask.crossings[i].tag
@@ -199,6 +202,7 @@ cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* 
             continue
         if not frames_fit(core, behind) or not mask_add_frames(core, threads, mask, i, behind, added):
             mask_walk(core, threads, lexmask_residual(mask, i), behind, added)
+    core.index.deadline.away = away
 
 
 cdef void mask_add_overrides(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* names,
@@ -226,14 +230,10 @@ cdef void mask_add_overrides(Core* core, const vector[Thread]& threads, Mask* ma
             mask_walk(core, threads, view, behind, mask.added)
 
 
-cdef void mask_add_thread(Core* core, const vector[Thread]& threads, Mask* mask, LexState* lex,
+cdef void mask_add_thread(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, LexState* lex,
                           int32_t parser) noexcept nogil:
     # Add what one thread allows; its lexer state lists no overrides.
-    cdef LexMask* own = lexmask_get(lex, core.index)
-    cdef LexMask* base
-    if own == NULL:
-        return
-    base = own if own.base == NULL else own.base
+    cdef LexMask* base = own if own.base == NULL else own.base
     mask_join_bits(core, mask, own.bits)
     mask_join_bits(core, mask, base.bits)
     mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
@@ -242,11 +242,10 @@ cdef void mask_add_thread(Core* core, const vector[Thread]& threads, Mask* mask,
     mask_add_crossing(core, threads, base, lex, parser, mask.added)
 
 
-cdef void mask_set_overridden(Core* core, const vector[Thread]& threads, Mask* mask, LexState* lex,
+cdef void mask_set_overridden(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, LexState* lex,
                               int32_t parser) noexcept nogil:
     # What one thread with overrides allows, into an empty mask: the base's tokens but those that
     # complete a name, then these as their member decides.
-    cdef LexMask* own = lexmask_get(lex, core.index)
     mask.base = own.base.inside
     mask.base.insert(mask.base.end(), own.inside.begin(), own.inside.end())
     mask_join_bits(core, mask, own.bits)
@@ -262,13 +261,16 @@ cdef void mask_join_thread(Core* core, const vector[Thread]& threads, Mask* mask
     cdef Mask part
     if own == NULL:
         return
+    # Others may have their turn meanwhile, and let go of masks that are not used.
+    own.holders.add(1)
     if own.overrides.empty():
-        mask_add_thread(core, threads, mask, lex, parser)
+        mask_add_thread(core, threads, mask, own, lex, parser)
     elif alone:
-        mask_set_overridden(core, threads, mask, lex, parser)
+        mask_set_overridden(core, threads, mask, own, lex, parser)
     else:
         part.bits = NULL
-        mask_set_overridden(core, threads, &part, lex, parser)
+        mask_set_overridden(core, threads, &part, own, lex, parser)
         mask_flatten(core, &part)
         mask_join_bits(core, mask, part.bits)
         bits_release(core.index, part.bits)
+    lexmask_release(own)

@@ -233,7 +233,11 @@ cdef void evict_along(Index* index, int64_t goal, cbool all_of_them, int64_t loo
             index.cache.hand_unit = index.cache.hand_part = index.cache.hand_item = 0
         if index.cache.hand_unit < index.cache.cores.size():
             core = <Core*>index.cache.cores[index.cache.hand_unit]
-            whole = core_away(core)[0] or evict_core(index, core, goal, all_of_them, &looks)
+            away = core_away(core)[0]
+            if away and looks <= EVICT_LOOKS and index.cache.hand_part + index.cache.hand_item > 0:
+                # It was in the middle of this one, and goes on there the next time.
+                return
+            whole = away or evict_core(index, core, goal, all_of_them, &looks)
         else:
             automaton = <Automaton*>index.cache.automata[index.cache.hand_unit - index.cache.cores.size()]
             away = automaton.lexer != NULL and lexer_of(automaton).away
@@ -258,7 +262,8 @@ cdef void evict(Index* index) noexcept nogil:
     if index.cache.bytes.value() <= index.cache.budget:
         return
     deferred_free_finish(index)
-    if index.cache.bytes.value() > goal:
+    # While operations are away, what is left may be theirs.
+    if index.cache.bytes.value() > goal and index.away == 0:
         index.cache.hand_unit = index.cache.hand_part = index.cache.hand_item = 0
         evict_along(index, 0, True, NO_LIMIT)
         index_forget_slices(index)

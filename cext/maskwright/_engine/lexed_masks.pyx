@@ -14,7 +14,7 @@ from maskwright._engine.turns cimport turn_passed
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.vocabulary cimport Bits
 from maskwright._engine.char_index cimport bits_add, bits_hold_token, bits_release, bits_remove, bits_unite, bits_within
-from maskwright._engine.lexemes cimport Automaton, LexMask, LexState, TokenGroup
+from maskwright._engine.lexemes cimport Automaton, LexMask, TokenGroup
 from maskwright._engine.lexeme_walks cimport lexmask_residual
 from maskwright._engine.longest_match cimport Lexer, lexer_of
 from maskwright._engine.longest_match_walks cimport lexer_lookahead_mask
@@ -438,14 +438,6 @@ cdef void lexed_add_all(Core* core, const vector[Thread]& threads, Mask* mask) n
         node += 1
 
 
-cdef void lexed_join(Core* core, const vector[Thread]& threads, Mask* mask, LexState* lex, int32_t parser, cbool alone) noexcept nogil:
-    # Of lexemes that are not the lexer's.  Other grammars have them, too, and may add to their masks (lexmask_open): nobody has a turn here.
-    cdef cbool* away = core.index.deadline.away
-    core.index.deadline.away = NULL
-    mask_join_thread(core, threads, mask, lex, parser, alone)
-    core.index.deadline.away = away
-
-
 cdef void lexed_without_lookahead(Core* core, const vector[Thread]& threads, Mask* mask, const Thread& thread,
                           cbool alone) noexcept nogil:
     # What a thread without a lookahead allows.
@@ -463,14 +455,14 @@ cdef void lexed_without_lookahead(Core* core, const vector[Thread]& threads, Mas
         lexed_add_all(core, own, mask)
         return
     if thread.lex != NULL and thread.lex.automaton != program.lexer:
-        lexed_join(core, threads, mask, thread.lex, thread.parser, alone)
+        mask_join_thread(core, threads, mask, thread.lex, thread.parser, alone)
         return
     if thread.lex != NULL or state.lexer != NULL:
         lexed_add(core, threads, mask, thread)
         lexed_settle(core, mask)
     for i in range(state.starts.size() if thread.lex == NULL else 0):
-        lexed_join(core, threads, mask, state.starts[i], thread.parser,
-                   alone and state.lexer == NULL and state.starts.size() == 1)
+        mask_join_thread(core, threads, mask, state.starts[i], thread.parser,
+                         alone and state.lexer == NULL and state.starts.size() == 1)
 
 
 cdef cbool token_allowed(Core* core, const Thread& thread, int32_t token) noexcept nogil:

@@ -24,6 +24,7 @@ cdef cppclass Deadline:
     atomic[int64_t] grown          # bytes of automata and their states that were made, ever; atomic, as not all who write hold the lock
     int64_t searched               # threads looked at to prove that others can be completed (alive.pyx)
     double turn_ends               # seconds_now(), of an operation that lets others in (turns.pyx)
+    double turns_took              # seconds, of its turns before this one
     cbool* away                    # whether the operation has let others in; NULL: it lets nobody in
 
 cdef int64_t NO_LIMIT
@@ -42,13 +43,18 @@ cdef void deferred_free_breathe() noexcept nogil
 cdef const StopFlag* stop_watch(const StopFlag* flag) noexcept nogil
 
 
+cdef inline cbool deadline_due(Deadline* deadline) noexcept nogil:
+    # One step more; whether it is time for a look at the clock.
+    deadline.steps += 1
+    if deadline.steps < DEADLINE_STEPS:
+        return False
+    deadline.steps = 0
+    return True
+
+
 cdef inline cbool deadline_passed(Deadline* deadline) noexcept nogil:
     # To be asked in every loop over trie nodes; true from the first time that it is late.
-    deadline.steps += 1
-    if deadline.steps >= DEADLINE_STEPS:
-        deadline.steps = 0
-        deadline_look(deadline)
-    return deadline.passed
+    return deadline_look(deadline) if deadline_due(deadline) else deadline.passed
 
 
 cdef inline void deadline_worked(Deadline* deadline, size_t steps) noexcept nogil:

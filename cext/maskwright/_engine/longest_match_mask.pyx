@@ -8,7 +8,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_has, bits_set, set_add
-from maskwright._engine.turns cimport turn_passed
+from maskwright._engine.turns cimport turn_passed, turns_pause
 from maskwright._engine.trie cimport Trie, TrieNode
 from maskwright._engine.vocabulary cimport CodeRange, Exit, LAST_CODE_POINT, Slice
 from maskwright._engine.char_index cimport bits_add, bits_new, bits_unite, index_count, index_text
@@ -145,8 +145,7 @@ cdef cbool lexer_fill_self_loop(LexMask* part, LexState* loop) noexcept nogil:
     slice = index_slice(index, points)
     part.bits.words = slice.bits.words
     # Others could make the vocabulary forget the slice.
-    away = index.deadline.away
-    index.deadline.away = NULL
+    away = turns_pause(index, True)
     for point in range(128):
         if points_hold(points, point, point):
             continue

@@ -57,17 +57,12 @@ cdef void mask_opening(Core* core, Mask* mask) noexcept nogil:
 
 cdef inline void mask_join(Core* core, Mask* mask, const vector[Thread]& threads, const Thread& thread,
                            cbool begun, cbool alone) noexcept nogil:
-    # `begun`: the thread's lexeme was, else it starts here.  Other grammars have its lexeme, too, and may add to its masks
-    # (lexmask_open): so they have a turn between two threads, and not here.
-    cdef cbool* away
+    # `begun`: the thread's lexeme was, else it starts here.
     turn_offer(core.index)
-    away = core.index.deadline.away
-    core.index.deadline.away = NULL
     if is_tracked(thread.memory):
         distinct_mask(core, mask, thread, begun, alone)
     else:
         mask_join_thread(core, threads, mask, thread.lex, thread.parser, alone)
-    core.index.deadline.away = away
 
 
 cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:

@@ -10,7 +10,7 @@ from libcpp.pair cimport pair
 
 from maskwright._engine.containers cimport priority_queue, ScratchIds
 from maskwright._engine.sizes cimport bits_has, set_has
-from maskwright._engine.turns cimport turn_late
+from maskwright._engine.turns cimport turn_late, turn_offer
 from maskwright._engine.lexemes cimport (
     Automaton, LazyDfa, DfaEdge, EPSILON_ENTER, EPSILON_PLAIN, KEY_CLOSED, KIND_KEYSET, KIND_TEXT,
     NfaEpsilon, NO_LOOP, NO_TAG, TWO_LOOPS
@@ -279,6 +279,7 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
         for byte in range(node.next, 256):
             if not bits_has(first, <uint8_t>byte):
                 continue
+            turn_offer(start.automaton.index)
             fresh.state = lex_next(node.state, <uint8_t>byte)
             fresh.before = at
             fresh.bytes = node.bytes + 1

@@ -203,7 +203,8 @@ cdef cbool mask_open(Core* core, LexMask* mask, LexState* lex, int32_t parser) n
     if mask.open_tag == NO_TAG:
         return True
     mask_behind(core, lex, mask.open_tag, parser, NO_KEY, behind, first)
-    return (first[0] | first[1] | first[2] | first[3]) == 0 or lexmask_open(mask, lex)
+    # Another grammar may have added them meanwhile.
+    return (first[0] | first[1] | first[2] | first[3]) == 0 or mask.open_tag == NO_TAG or lexmask_open(mask, lex)
 
 
 cdef void mask_free(Core* core, Mask* mask) noexcept nogil:

@@ -1,6 +1,6 @@
 from libcpp cimport bool as cbool
 
-from maskwright._engine.limits cimport DEADLINE_STEPS, deadline_look, deadline_passed
+from maskwright._engine.limits cimport deadline_due, deadline_look
 from maskwright._engine.vocabulary cimport Index
 
 cdef void turns_begin(Index* index, cbool* away) noexcept nogil
@@ -22,9 +22,14 @@ cdef inline void turn_offer(Index* index) noexcept nogil:
         turn_over(index)
 
 
+cdef inline cbool* turns_pause(Index* index, cbool borrowed) noexcept nogil:
+    # Nobody has a turn while something is `borrowed` that others may change, until `deadline.away` is what this returns.
+    cdef cbool* away = index.deadline.away
+    if borrowed:
+        index.deadline.away = NULL
+    return away
+
+
 cdef inline cbool turn_passed(Index* index) noexcept nogil:
-    # The same as `deadline_passed`: for loops over trie nodes.
-    if index.deadline.steps + 1 >= DEADLINE_STEPS:
-        index.deadline.steps = 0
-        return turn_late(index)
-    return deadline_passed(&index.deadline)
+    # As `deadline_passed`, for loops over trie nodes.
+    return turn_late(index) if deadline_due(&index.deadline) else index.deadline.passed

@@ -10,17 +10,23 @@
 #   eviction                passes by what belongs to the grammar and its lexer
 #   a fork                  waits, and nobody else goes away meanwhile
 #
-# So a place for this (`turn_late`) is one where no table of the grammar is half made, no scratch of an automaton is in use, and nothing
-# is borrowed from masks of lexer states that several grammars have.
+# So a place for this (`turn_late`) is one where what the grammar has interned is whole, and no scratch of an automaton is in use.  A mask
+# of a lexeme that is borrowed there is held, and whole: nobody adds to it (lexmask_open).
+#
+# The time limit goes on meanwhile.  But whoever comes back too late has LEAST_SECONDS of its own: what is done in a moment is not
+# refused because others took long.
 
 from libc.stdint cimport int64_t
 
 from maskwright._engine.containers cimport seconds_now
 from maskwright._engine.limits cimport TURN_SECONDS
 
+cdef double LEAST_SECONDS = 0.02    # of processing, for each operation that has a time limit
+
 cdef struct Aside:
     # Of a deadline, while others have the lock.
     double at
+    double turns_took
     double ask_at
     int64_t most_states
     int64_t most_bytes
@@ -37,8 +43,10 @@ cdef void turns_begin(Index* index, cbool* away) noexcept nogil:
 cdef void turn_over(Index* index) noexcept nogil:
     # Let somebody else in, if this turn has been long enough.
     cdef Aside aside
-    if index.forks or seconds_now() < index.deadline.turn_ends:
+    cdef double now = seconds_now()
+    if index.forks or now < index.deadline.turn_ends:
         return
+    aside.turns_took = index.deadline.turns_took + now - index.deadline.turn_ends + TURN_SECONDS
     aside.at = index.deadline.at
     aside.ask_at = index.deadline.ask_at
     aside.most_states = index.deadline.most_states
@@ -52,7 +60,9 @@ cdef void turn_over(Index* index) noexcept nogil:
     index.lock.give_way()
     index.away -= 1
     aside.away[0] = False
-    index.deadline.at = aside.at
+    now = seconds_now()
+    index.deadline.turns_took = aside.turns_took
+    index.deadline.at = max(aside.at, now + LEAST_SECONDS - aside.turns_took) if aside.at > 0 else 0
     index.deadline.ask_at = aside.ask_at
     index.deadline.most_states = aside.most_states
     index.deadline.most_bytes = aside.most_bytes
@@ -60,5 +70,5 @@ cdef void turn_over(Index* index) noexcept nogil:
     index.deadline.swollen = aside.swollen
     index.deadline.passed = index.deadline.interrupted = False
     index.deadline.crowded = index.deadline.heavy = 0
-    index.deadline.turn_ends = seconds_now() + TURN_SECONDS
+    index.deadline.turn_ends = now + TURN_SECONDS
     turns_begin(index, aside.away)

@@ -17,7 +17,7 @@ cdef class Normalizer:
     cdef Discriminators _discriminators
     cdef object _unevaluated
     cdef dict _known, _conjunctions
-    cdef list _open
+    cdef list _open, _listed
     cdef object _max_depth
     cdef Py_ssize_t _lowest, _deepest, _self_references, _outside
     cpdef tuple groups(self, tuple conjunction)

@@ -40,7 +40,7 @@ from maskwright.frontends.json_schema.algebra.trivially_empty import TriviallyEm
 from maskwright.frontends.json_schema.algebra.typed import TypedKeywords, complement, value_groups
 from maskwright.frontends.json_schema.algebra.unevaluated import SELF_REFERENCE, Unevaluated
 from maskwright.frontends.json_schema.read.document import Document
-from maskwright.frontends.json_schema.read.keywords import held, is_hidden
+from maskwright.frontends.json_schema.read.keywords import dependent_schemas, held, is_hidden
 from maskwright.frontends.json_schema.read.nodes import Node, says_any
 from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.limits import Limits
@@ -80,6 +80,8 @@ class Normalizer:
     _unevaluated: Unevaluated
     _known: dict[Literal, tuple[Group, ...]]
     _conjunctions: dict[Conjunction, tuple[Group, ...]]
+    _listed: list[tuple[Group, ...]]
+    """Many groups of values, which are freed at the end: in the middle, all of them would be at once."""
     _open: list[Literal]
     _lowest: int
     """The outermost open literal that what is being expanded refers to."""
@@ -101,6 +103,7 @@ class Normalizer:
         self._unevaluated = Unevaluated(self)
         self._known = {}
         self._conjunctions = {}
+        self._listed = []
         self._open = []
         self._lowest = _NOTHING_OPEN
         self._max_depth = limits.max_depth
@@ -140,24 +143,28 @@ class Normalizer:
         met: list[Group] = []
         reasons: list[str] = []
         telling = len(a) > _MANY
-        for left in a:
-            check_time()
-            known = self._discriminators.settled(left) if telling else None
-            for right in b:
-                if known is not None and isinstance(right, ObjectGroup):
-                    if self._discriminators.apart(known, right):
+        try:
+            for left in a:
+                check_time()
+                known = self._discriminators.settled(left) if telling else None
+                for right in b:
+                    if known is not None and isinstance(right, ObjectGroup):
+                        if self._discriminators.apart(known, right):
+                            continue
+                        if self._discriminators.implies(known, right):
+                            met.append(left)
+                            continue
+                    try:
+                        both = meet(left, right)
+                    except Clash as clash:
+                        reasons.append(str(clash))
                         continue
-                    if self._discriminators.implies(known, right):
-                        met.append(left)
-                        continue
-                try:
-                    both = meet(left, right)
-                except Clash as clash:
-                    reasons.append(str(clash))
-                    continue
-                if both is not None:
-                    met.append(both)
-            self.check_branches(len(met), pointer)
+                    if both is not None:
+                        met.append(both)
+                self.check_branches(len(met), pointer)
+        except BaseException:
+            let_go(met)
+            raise
         if len(met) > _MANY:
             met = self._cleared(met)
         if not met and a and b:
@@ -209,7 +216,7 @@ class Normalizer:
         self.trivially_empty.release()
         self._discriminators.release()
         self._unevaluated.release()
-        let_go(self._known, self._conjunctions)
+        let_go(self._known, self._conjunctions, self._listed)
 
     # --- one literal
 
@@ -361,7 +368,10 @@ class Normalizer:
         schema: dict[str, Any] = node.value
         for keyword in ("const", "enum"):
             if keyword in schema:
-                groups = self.meet_all(groups, value_groups(node, keyword), f"{node.pointer}/{keyword}")
+                listed = value_groups(node, keyword)
+                if len(listed) > _MANY:
+                    self._listed.append(listed)
+                groups = self.meet_all(groups, listed, f"{node.pointer}/{keyword}")
         return groups
 
     def _conditional(self, node: Node) -> tuple[Group, ...]:
@@ -588,13 +598,3 @@ def union(parts: Iterable[Sequence[Group]]) -> tuple[Group, ...]:
 def without(name: str, pointer: str) -> tuple[Group, ...]:
     """All values but objects with a member of this name."""
     return (*ANYTHING[:-1], ObjectGroup(((Keys((name,)), (nothing(pointer),)),)))
-
-
-def dependent_schemas(node: Node) -> list[tuple[str, Node]]:
-    """Member names, and what must hold when they are present."""
-    schema = node.value
-    found = [(name, node.at("dependentSchemas", name)) for name in schema.get("dependentSchemas", ())]
-    for name, value in schema.get("dependencies", {}).items():
-        if isinstance(value, (dict, bool)):
-            found.append((name, node.at("dependencies", name)))
-    return found

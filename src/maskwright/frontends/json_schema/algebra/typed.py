@@ -9,7 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from maskwright.base.deadline import check_time, if_many, in_time
+from maskwright.base.deadline import check_time, if_many, in_time, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.algebra.groups import (
     ANYTHING,
@@ -507,13 +507,17 @@ def value_groups(node: Node, keyword: str) -> tuple[Group, ...]:
     strings: dict[str, None] = {}
     numbers: dict[Decimal, None] = {}
     found: dict[Group, None] = {}
-    for i in range(len(value)):
-        check_time()
-        each = value[i]
-        if isinstance(each, str):
-            strings[each] = None
-        elif isinstance(each, (int, float, Decimal)) and not isinstance(each, bool):
-            numbers[exact(each)] = None
-        else:
-            found[value_group(node.at(keyword, i))] = None
+    try:
+        for i in range(len(value)):
+            check_time()
+            each = value[i]
+            if isinstance(each, str):
+                strings[each] = None
+            elif isinstance(each, (int, float, Decimal)) and not isinstance(each, bool):
+                numbers[exact(each)] = None
+            else:
+                found[value_group(node.at(keyword, i))] = None
+    except BaseException:
+        let_go(found)
+        raise
     return with_listed(found, strings, numbers)

@@ -27,7 +27,7 @@ from maskwright.frontends.json_schema.algebra.groups import (
     Some,
 )
 from maskwright.frontends.json_schema.algebra.typed import item_keywords, negation
-from maskwright.frontends.json_schema.read.keywords import held, is_hidden
+from maskwright.frontends.json_schema.read.keywords import dependent_schemas, held, is_hidden
 from maskwright.frontends.json_schema.read.nodes import Node
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Unevaluated:
     # --- the ways in which the other keywords hold
 
     def _below(self, node: Node) -> list[Variant]:
-        from maskwright.frontends.json_schema.algebra.normalize import dependent_schemas, without
+        from maskwright.frontends.json_schema.algebra.normalize import without
 
         normalizer, schema, pointer = self.normalizer, node.value, node.pointer
         found: list[Variant] = [(normalizer.own(node), self._own(node))]

@@ -333,3 +333,13 @@ def _held(node: Node, keyword: str) -> list[Node]:
     if (keyword == "then" or keyword == "else") and "if" not in schema:
         return []
     return [node.subschema(place, value)]
+
+
+def dependent_schemas(node: Node) -> list[tuple[str, Node]]:
+    """Member names, and what must hold when they are present."""
+    schema = node.value
+    found = [(name, node.at("dependentSchemas", name)) for name in schema.get("dependentSchemas", ())]
+    for name, value in schema.get("dependencies", {}).items():
+        if isinstance(value, (dict, bool)):
+            found.append((name, node.at("dependencies", name)))
+    return found
