@@ -262,10 +262,11 @@ cdef void evict(Index* index) noexcept nogil:
     if index.cache.bytes.value() <= index.cache.budget:
         return
     deferred_free_finish(index)
-    # While operations are away, what is left may be theirs.
-    if index.cache.bytes.value() > goal and index.away == 0:
-        index.cache.hand_unit = index.cache.hand_part = index.cache.hand_item = 0
-        evict_along(index, 0, True, NO_LIMIT)
+    if index.cache.bytes.value() > goal:
+        # While operations are away, what is left may be theirs.
+        if index.away == 0:
+            index.cache.hand_unit = index.cache.hand_part = index.cache.hand_item = 0
+            evict_along(index, 0, True, NO_LIMIT)
         index_forget_slices(index)
 
 

@@ -16,8 +16,8 @@ cdef class Normalizer:
     cdef readonly TriviallyEmpty trivially_empty
     cdef Discriminators _discriminators
     cdef object _unevaluated
-    cdef dict _known, _conjunctions
-    cdef list _open, _listed
+    cdef dict _known, _conjunctions, _listed
+    cdef list _open
     cdef object _max_depth
     cdef Py_ssize_t _lowest, _deepest, _self_references, _outside
     cpdef tuple groups(self, tuple conjunction)

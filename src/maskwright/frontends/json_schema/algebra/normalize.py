@@ -80,8 +80,8 @@ class Normalizer:
     _unevaluated: Unevaluated
     _known: dict[Literal, tuple[Group, ...]]
     _conjunctions: dict[Conjunction, tuple[Group, ...]]
-    _listed: list[tuple[Group, ...]]
-    """Many groups of values, which are freed at the end: in the middle, all of them would be at once."""
+    _listed: dict[tuple[Node, str], tuple[Group, ...]]
+    """Many groups of values, by place.  They are freed at the end: in the middle, all of them would be at once."""
     _open: list[Literal]
     _lowest: int
     """The outermost open literal that what is being expanded refers to."""
@@ -103,7 +103,7 @@ class Normalizer:
         self._unevaluated = Unevaluated(self)
         self._known = {}
         self._conjunctions = {}
-        self._listed = []
+        self._listed = {}
         self._open = []
         self._lowest = _NOTHING_OPEN
         self._max_depth = limits.max_depth
@@ -368,9 +368,9 @@ class Normalizer:
         schema: dict[str, Any] = node.value
         for keyword in ("const", "enum"):
             if keyword in schema:
-                listed = value_groups(node, keyword)
+                listed = self._listed.get((node, keyword)) or value_groups(node, keyword)
                 if len(listed) > _MANY:
-                    self._listed.append(listed)
+                    self._listed[node, keyword] = listed
                 groups = self.meet_all(groups, listed, f"{node.pointer}/{keyword}")
         return groups
 
