@@ -14,6 +14,7 @@ from maskwright.ir.grammar import EMPTY, Choice, Keyset, Ref, Repeated, Seq, Ter
 from maskwright.ir.prune import prune
 from maskwright.limits import Limits
 from maskwright.regular.expressions import ANY_CHAR, Lit, repeat
+from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 # Ids 0 to 39 spell 40 ways to write a run of a's; the vocabulary needs two words.
@@ -380,3 +381,10 @@ def test_too_many_rules() -> None:
 
 
 VOCABULARY_OF_BYTES = toys.byte_vocabulary()
+
+
+def test_a_long_text_is_spelled_in_time() -> None:
+    engine = engine_for(Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256]))
+    with pytest.raises(LimitError, match="max_seconds is 5,"):
+        engine.segment(b"d" * 100_000, False, 5.0, 1e-9)
+    assert engine.segment(b"dd") == engine.segment(b"dd", False, 5.0, 1e12) == [100, 100]

@@ -147,7 +147,7 @@ def run(case: Case, seconds: float, probes: Sequence[Probe] = ()) -> dict[str, A
         for probe in probes:
             kind = type(probe).__name__
             waits[kind] = max(waits.get(kind, 0.0), probe.waited())
-        took[name] = max(took.get(name, (0.0, 0.0)), used)
+        took[name] = max(took.get(name, (0.0, 0.0)), used, key=min)
         ended[f"{name}: {outcome}"] = ended.get(f"{name}: {outcome}", 0) + 1
     steps = iter(())
     grown = status("VmHWM") - held

@@ -37,7 +37,7 @@ from maskwright._engine.longest_match_samples cimport lexer_again, lexer_prepare
 from maskwright._engine.longest_match_walks cimport lex_free
 from maskwright._engine.core cimport Core
 from maskwright._engine.generations cimport core_bytes, core_settle, evict
-from maskwright._engine.rows cimport Segments, segments_extend, segments_open
+from maskwright._engine.rows cimport Segments, segments_find
 
 cdef enum:
     RECENT_AUTOMATA = 2048         # kept though no grammar uses them
@@ -571,23 +571,18 @@ cdef class Engine:
                 return []
         return [trie.tokens[i] for i in range(trie.nodes[node].token, trie.nodes[node + 1].token)]
 
-    def segment(self, bytes data, cbool opening=False):
-        """Ids of the fewest tokens that spell ``data``, in the middle of a text or at its very start; VocabularyError when none do."""
+    def segment(self, bytes data, cbool opening=False, double max_seconds=0, double until=0):
+        """Ids of the fewest tokens that spell ``data``, in the middle of a text or at its very start; VocabularyError when none do,
+        LimitError when that takes longer than ``until``, by the clock of ``max_seconds`` (0: it may)."""
         cdef const uint8_t* text = <const uint8_t*><const char*>data
         cdef int64_t n = len(data), i
         cdef Segments best
-        cdef Opening* other = self.owner.index.opening if n > 0 else NULL
+        cdef const Opening* other = self.owner.index.opening if opening else NULL
+        cdef cbool in_time
         with nogil:
-            best.count.resize(n + 1, -1)
-            best.token.resize(n + 1, -1)
-            best.next.resize(n + 1, n)
-            best.count[n] = 0
-            for i in range(n - 1, 0, -1):
-                segments_extend(&self.owner.trie, text, n, i, NULL, &best)
-            if n > 0 and not (opening and other != NULL):
-                segments_extend(&self.owner.trie, text, n, 0, NULL, &best)
-            elif n > 0:
-                segments_open(&self.owner.trie, other, text, n, &best)
+            in_time = segments_find(&self.owner.trie, other, text, n, until, &best)
+        if not in_time:
+            raise LimitError("max_seconds", max_seconds + seconds_now() - until, max_seconds)
         if best.count[0] < 0:
             raise VocabularyError(f"no sequence of tokens spells {data!r}: the vocabulary lacks a byte")
         out = list(best.before)

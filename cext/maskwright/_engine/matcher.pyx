@@ -12,6 +12,7 @@ from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright._engine.program cimport ACCEPT, NO_STATE, UNKNOWN
 from maskwright._engine.core cimport Outcome, TERMINATED
 from maskwright._engine.threads cimport TOKEN_MARK, TOKEN_SPELLED
+from maskwright._engine.containers cimport seconds_now
 from maskwright._engine.states cimport matcher_read
 from maskwright._engine.completion cimport COMPLETION_LIMIT, forced_bytes, shortest_bytes
 from maskwright._engine.generations cimport bits_of_state, check_outcome, core_enter_turns, core_leave, fill_known, fill_new
@@ -459,10 +460,13 @@ cdef class Matcher(Position):
 
         Raises ``VocabularyError`` when the vocabulary cannot spell them.
         """
+        cdef double limit = self.core.limits.max_seconds
+        # What is found just in time is spelled, too.
+        cdef double until = seconds_now() + 1.1 * limit if limit > 0 else 0
         ids = []
         for part in self.completion_parts():
             opening = not ids and self.past.states.back() == self.core.opening
-            found = self.compiled.engine.segment(part, opening) if isinstance(part, bytes) else [part]
+            found = self.compiled.engine.segment(part, opening, limit, until) if isinstance(part, bytes) else [part]
             if ids:
                 ids += found
             else:

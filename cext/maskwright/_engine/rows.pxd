@@ -1,4 +1,5 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
+from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from maskwright._engine.trie cimport Trie
@@ -46,10 +47,8 @@ cdef int bitmask_open(object bitmask, Py_buffer* view) except -1
 cdef int bitmask_check_words(const Py_buffer* view, size_t words) except -1
 cdef Row bitmask_row(object bitmask, object row, size_t words, Py_buffer* view) except *
 cdef size_t pool_threads() except? 0
-cdef void segments_extend(const Trie* trie, const uint8_t* text, int64_t n, int64_t at, const Opening* without,
-                          Segments* best) noexcept nogil
-cdef void segments_open(const Trie* trie, const Opening* opening, const uint8_t* text, int64_t n,
-                        Segments* best) noexcept nogil
+cdef cbool segments_find(const Trie* trie, const Opening* opening, const uint8_t* text, int64_t n, double until,
+                         Segments* best) noexcept nogil
 cdef int tree_read(Tree* tree, object tokens, object parents, int64_t vocab_size) except -1
 cdef int tree_into(Tree* tree, Py_buffer* view, size_t words) except -1
 cdef Outcome tree_run(Tree* tree, size_t threads) noexcept nogil

@@ -11,6 +11,7 @@ from libcpp cimport bool as cbool
 from maskwright.base.cpus import available_cpus
 from maskwright.errors import BitmaskError, LimitError, MaskwrightError, VocabularyError
 
+from maskwright._engine.containers cimport seconds_now
 from maskwright._engine.limits cimport pool_run_or_alone
 from maskwright._engine.trie cimport trie_child
 from maskwright._engine.char_index cimport bits_release
@@ -234,6 +235,24 @@ cdef void segments_open(const Trie* trie, const Opening* opening, const uint8_t*
     if behind.count[0] >= 0 and (best.count[0] < 0 or behind.count[0] + 1 < best.count[0]):
         best[0] = behind
         best.before.push_back(opening.silent[0])
+
+
+cdef cbool segments_find(const Trie* trie, const Opening* opening, const uint8_t* text, int64_t n, double until,
+                         Segments* best) noexcept nogil:
+    # From the end on; `opening`: of the text's very start, or NULL.  False when it is later than `until` (0: never is).
+    cdef int64_t i
+    best.count.resize(n + 1, -1)
+    best.token.resize(n + 1, -1)
+    best.next.resize(n + 1, n)
+    best.count[n] = 0
+    for i in range(n - 1, -1, -1):
+        if until > 0 and i & 4095 == 0 and seconds_now() > until:
+            return False
+        if i > 0 or opening == NULL:
+            segments_extend(trie, text, n, i, NULL, best)
+        else:
+            segments_open(trie, opening, text, n, best)
+    return True
 
 
 # --- Draft trees: which nodes are legal, and what may follow each.
