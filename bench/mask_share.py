@@ -2,9 +2,9 @@
 
     python bench/mask_share.py [--every 140] [--tokens 128] [--model NAME] [--out FILE]
 
-A real model (SmolLM2-135M-Instruct unless another is named) answers greedily in every 140th schema of MaskBench's development
-cases, each twice with one compiled grammar.  The first time, states of
-the grammar are new, and the second time all are known: the difference is what computing ahead could save at the very most.
+A real model (SmolLM2-135M-Instruct unless another is named) answers greedily in schemas of MaskBench's development cases, each twice
+with one compiled grammar.  The first time, states of the grammar are new, and the second time all are known: the difference is what
+computing ahead could save at the very most.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 from quality import Setup, load
-from walks import DEFAULT_DATA
+from walks import DEFAULT_DATA, percentile
 
 import maskwright as mw
 from maskwright.hf import LogitsProcessor
@@ -51,11 +51,10 @@ def written(setup: Setup, grammar: mw.CompiledGrammar, schema: Any, tokens: int)
     return time.perf_counter() - begun, processor.calls
 
 
-def shown(values: list[float]) -> dict[str, float]:
+def shown(seconds: list[float]) -> dict[str, float]:
     """Microseconds."""
-    ordered = sorted(values)
-    places = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
-    return {name: 1e6 * ordered[min(int(at * len(ordered)), len(ordered) - 1)] for name, at in places.items()}
+    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+    return {name: percentile(seconds, share) for name, share in shares.items()}
 
 
 def main() -> None:

@@ -41,15 +41,15 @@ def _one_process(names: list[str], seconds: float, patience: float) -> Iterator[
         for name in names:
             child.stdin.write(name + "\n")
             child.stdin.flush()
-            begun = line = ""
+            operation = line = ""
             while not line.startswith("{"):
-                begun = line.strip()
+                operation = line.strip()
                 watch = threading.Timer(patience, child.kill)
                 watch.start()
                 line = child.stdout.readline()
                 watch.cancel()
                 if not line:
-                    yield {"case": name, "died": child.wait(), "in": begun}
+                    yield {"case": name, "died": child.wait(), "in": operation}
                     return
             yield json.loads(line)
     finally:

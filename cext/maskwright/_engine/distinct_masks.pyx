@@ -17,7 +17,7 @@ from maskwright._engine.lexeme_texts cimport BACKSLASH, LEX_DEAD, QUOTE, SPELLIN
 from maskwright._engine.keyset cimport ESCAPE_BAD, ESCAPE_OPEN, escape_read, key_spelling
 from maskwright._engine.lexeme_state cimport lex_goes_on, lex_keeps_text, lex_next
 from maskwright._engine.lexeme_walks cimport lexmask_release, lexmask_residual
-from maskwright._engine.lexeme_mask cimport lexmask_get
+from maskwright._engine.lexeme_mask cimport lexmask_borrow
 from maskwright._engine.program cimport ANY_KEY, NO_KEY, NO_STATE, ParserState
 from maskwright._engine.stacks cimport state_goto_guarded, state_start
 from maskwright._engine.tracked cimport (
@@ -268,11 +268,9 @@ cdef inline cbool distinct_opaque(Core* core, const Thread& thread, cbool begun)
 
 cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begun, cbool alone) noexcept nogil:
     # Add what a thread inside such an array allows.  `begun`: its lexeme was, else it starts here.
-    cdef LexMask* own = lexmask_get(thread.lex, core.index)
+    cdef LexMask* own = lexmask_borrow(thread.lex, core.index)
     if own == NULL:
         return
-    # As in mask_join_thread.
-    own.holders.add(1)
     distinct_join(core, mask, own, thread, begun, alone)
     lexmask_release(own)
 

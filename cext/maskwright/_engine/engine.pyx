@@ -573,7 +573,7 @@ cdef class Engine:
 
     def segment(self, bytes data, cbool opening=False, double max_seconds=0, double until=0):
         """Ids of the fewest tokens that spell ``data``, in the middle of a text or at its very start; VocabularyError when none do,
-        LimitError when that takes longer than ``until``, by the clock of ``max_seconds`` (0: it may)."""
+        LimitError (of ``max_seconds``) when it is later than ``until`` before they are known (0: it never is)."""
         cdef const uint8_t* text = <const uint8_t*><const char*>data
         cdef int64_t n = len(data), i
         cdef Segments best

@@ -12,7 +12,7 @@ from maskwright._engine.char_index cimport bits_release
 from maskwright._engine.lexemes cimport LexMask, LexState, NO_TAG, Override, ResidualView
 from maskwright._engine.lexeme_state cimport lex_keeps_text
 from maskwright._engine.lexeme_walks cimport lexmask_release, lexmask_residual
-from maskwright._engine.lexeme_mask cimport lexmask_get
+from maskwright._engine.lexeme_mask cimport lexmask_borrow
 from maskwright._engine.program cimport (
     ANY_KEY, DottedItem, LOCAL_PLAIN, LOCAL_RECORD, LOCAL_REPEATED, NO_KEY, NO_STATE, ParserState, RECORD_OPEN
 )
@@ -257,12 +257,10 @@ cdef void mask_set_overridden(Core* core, const vector[Thread]& threads, Mask* m
 cdef void mask_join_thread(Core* core, const vector[Thread]& threads, Mask* mask, LexState* lex,
                            int32_t parser, cbool alone) noexcept nogil:
     # One thread among others: removals must not touch what the others allow.
-    cdef LexMask* own = lexmask_get(lex, core.index)
+    cdef LexMask* own = lexmask_borrow(lex, core.index)
     cdef Mask part
     if own == NULL:
         return
-    # Others may have their turn meanwhile, and let go of masks that are not used.
-    own.holders.add(1)
     if own.overrides.empty():
         mask_add_thread(core, threads, mask, own, lex, parser)
     elif alone:

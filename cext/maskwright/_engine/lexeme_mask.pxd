@@ -27,6 +27,7 @@ cdef cppclass SelfLoop:
     int32_t exits                      # and in `leaving`
 
 cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil
+cdef LexMask* lexmask_borrow(LexState* state, Index* index) noexcept nogil
 cdef cbool raw_in_text(const Automaton* automaton, int32_t point) noexcept nogil
 cdef void self_loop_points(Automaton* automaton, const vector[uint64_t]& classes,
                       vector[CodeRange]& points) noexcept nogil

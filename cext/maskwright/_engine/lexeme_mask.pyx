@@ -553,6 +553,14 @@ cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
     return mask
 
 
+cdef LexMask* lexmask_borrow(LexState* state, Index* index) noexcept nogil:
+    # The same, held until it is released: others may have their turn meanwhile, and let go of masks that are not used.
+    cdef LexMask* mask = lexmask_get(state, index)
+    if mask != NULL:
+        mask.holders.add(1)
+    return mask
+
+
 cdef cbool evict_lexmask(LexMask* mask, cbool all_of_them) noexcept nogil:
     # Whether it was let go of.
     if mask.used and not all_of_them:
