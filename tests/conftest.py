@@ -47,6 +47,7 @@ def _forget_grammars() -> Iterator[None]:
         elif hasattr(value, "cache_clear"):
             value.cache_clear()
     gc.collect()
+    gc.freeze()  # what is left is here to stay: the next file need not go through it
     if sys.platform == "linux":
         # The allocator would hold on to it: files need large and small objects in turn.
         getattr(ctypes.CDLL(None), "malloc_trim", int)(0)

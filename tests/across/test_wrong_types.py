@@ -275,6 +275,9 @@ NOT_CALLED = {
     "shipped_grammars": "takes nothing",
 }  # fmt: skip
 
+TAKE_ROOM = {"allocate_token_bitmask": {"batch", "vocab_size"}, "MaskTable": {"capacity", "vocab_size"}}
+"""Arguments that get what they ask for, gigabytes for 2**31."""
+
 
 def test_every_public_name_is_here() -> None:
     names = {
@@ -298,6 +301,8 @@ def test_wrong_types(name: str) -> None:
     wrong = []
     for argument in given:
         for odd in ODD:
+            if argument in TAKE_ROOM.get(name, ()) and isinstance(odd, int) and odd == 2**31:
+                continue
             try:
                 function(**{**given, argument: odd})
             except MaskwrightError:

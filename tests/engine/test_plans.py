@@ -21,34 +21,39 @@ NAME: /[a-z]+/
 BLANKS = TERMS + '%ignore " "\n'
 
 
-def begins_a_text(text: str, blanks: bool) -> bool:
-    """Whether a text of the grammar begins so."""
-    stack: list[str] = []
-    before = "+"  # the last character, and "." behind a name that is over
+State = tuple[str, str]
+"""The brackets that are open, and the last character: "." behind a name that is over, "+" at the beginning."""
+
+
+def read(state: State | None, text: str, blanks: bool) -> State | None:
+    """The state behind a text; none where no text of the grammar goes on so."""
+    if state is None:
+        return None
+    closing, before = state
     for c in text:
         waits = before in "+*([{"
         if c == " ":
             if not blanks:
-                return False
+                return None
             before = before if waits or before in ")]}" else "."
         elif c in CLOSES:
             if not waits:
-                return False
-            stack.append(CLOSES[c])
+                return None
+            closing += CLOSES[c]
             before = c
         elif c in "+*":
             if waits:
-                return False
+                return None
             before = c
         elif c in ")]}":
-            if waits or not stack or stack.pop() != c:
-                return False
-            before = c
+            if waits or not closing.endswith(c):
+                return None
+            closing, before = closing[:-1], c
         else:
             if not waits and before != "a":
-                return False
+                return None
             before = "a"
-    return True
+    return closing, before
 
 
 @pytest.mark.parametrize("blanks", [False, True])
@@ -68,14 +73,15 @@ def test_masks_of_nested_texts(blanks: bool, seed: int) -> None:
     held = mw.compile_lark(BLANKS if blanks else TERMS, vocabulary)
     for _ in range(25):
         matcher, text = held.matcher(), ""
+        state: State | None = ("", "+")
         for step in range(30):
             row = mw.allocate_token_bitmask(1, vocabulary.vocab_size)
             matcher.fill_next_token_bitmask(row)
             bits = np.unpackbits(row.view(np.uint8), bitorder="little")
-            allowed = [i for i, token in enumerate(tokens) if begins_a_text(text + token, blanks)]
+            allowed = [i for i, token in enumerate(tokens) if read(state, token, blanks)]
             assert np.flatnonzero(bits[: len(tokens)]).tolist() == allowed, text
             # First deeper, then back.
             deep = [i for i in allowed if sum(map(tokens[i].count, "([{")) > 0]
             token = draw.choice(deep if deep and step < 12 else allowed)
             assert matcher.accept_token(token)
-            text += tokens[token]
+            text, state = text + tokens[token], read(state, tokens[token], blanks)
