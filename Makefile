@@ -9,7 +9,7 @@ TYPES = $(shell find src -name '*.pxd')
 READERS = $(shell find $(patsubst %,src/maskwright/%,base compiling frontends ir regex regular) grammars -name '*.py' -o -name '*.lark')
 SOURCES = $(shell find cext -name '*.pyx' -o -name '*.pxd' -o -name '*.hpp') $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
-.PHONY: demo docs wheel sdist sbom reproducible first-output test test-slow test-hostile test-all test-gpu test-vllm test-ray test-engines test-peers coverage fuzz sanitize build lint profile bench clean
+.PHONY: demo docs wheel sdist sbom reproducible first-output test test-slow test-hostile test-hostile-short test-all test-gpu test-vllm test-ray test-engines test-peers coverage fuzz sanitize build lint profile bench clean
 
 demo: build
 	$(BIN)/python -m maskwright.demo
@@ -23,11 +23,15 @@ test: build
 test-slow: build
 	$(PYTEST) -m "slow and not hostile"
 
-# All hostile sources with the usual deadline, two at a time: a quarter of an hour, and up to 2 GB for each of the processes.
+# All hostile sources, two at a time, with the usual deadline: a quarter of an hour, and up to 2 GB for each of the processes.
 test-hostile: build
-	$(BIN)/python -m pytest -m hostile
+	$(BIN)/python -m pytest -m hostile -k usual
 
-test-all: test test-slow test-hostile
+# The same with a deadline of a second.
+test-hostile-short: build
+	$(BIN)/python -m pytest -m hostile -k short
+
+test-all: test test-slow test-hostile-short
 
 # Masks, and models with masks, on a GPU, with a Python whose torch has one, and maskwright[hf,test] with it: two minutes on an H100.
 GPU_PYTHON ?= python3

@@ -126,6 +126,7 @@ def test_masks_lead_to_such_texts(name: str) -> None:
     assert_masks(CASES[name], random.Random(name))
 
 
+@pytest.mark.slow
 def test_random_grammars_with_modes() -> None:
     decided = 0
     for seed in range(150):
@@ -220,6 +221,7 @@ def test_phrases_that_cannot_be_left_out_say_why(source: mw.Source, phrase: str,
 PYTHON = mw.shipped_grammar("python")
 
 
+@pytest.mark.slow
 def test_python_without_some_names() -> None:
     words = ("import", "eval", "exec")
     source: mw.Source = PYTHON

@@ -34,6 +34,7 @@ def random_grammar(rng: random.Random) -> str:
     return "\n".join(lines + ['%ignore " "'] * rng.randint(0, 1))
 
 
+@pytest.mark.slow
 def test_each_text_is_accepted_if_both_have_it() -> None:
     found = outcomes(random_grammar, PATTERNS, TEXTS, "two of its inline schemas", range(160))
     assert not found["wrong"], found

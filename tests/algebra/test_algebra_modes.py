@@ -37,6 +37,7 @@ def random_grammar(rng: random.Random) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 def test_each_text_is_accepted_if_both_have_it() -> None:
     found = outcomes(random_grammar, PATTERNS, TEXTS, "two modes wait together", range(150))
     assert found["wrong"] == 0

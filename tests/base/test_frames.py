@@ -95,6 +95,7 @@ def test_modules_and_running_calls_keep_their_variables() -> None:
     assert names["value"] == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not deadlines.__file__.endswith((".so", ".pyd")), reason="references are counted in compiled code"
 )

@@ -56,6 +56,7 @@ def test_differences_are_of_the_same_text() -> None:
     assert found["judge_log_probability_a_token"] == pytest.approx([0.0, 2.0])
 
 
+@pytest.mark.slow
 def test_all_ways_but_the_first_take_few_calls() -> None:
     options = argparse.Namespace(model="demo", weights=weights_path(), examples=6, slots=24)
     found = contains.canvases(options)

@@ -45,4 +45,4 @@ def test_killed_writers_leave_no_other_masks() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
 def test_many_killed_writers() -> None:
-    soak_schemas.kills(15, seed=1)
+    soak_schemas.kills(8, seed=1)

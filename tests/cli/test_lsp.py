@@ -191,6 +191,7 @@ def test_an_editor_that_dies() -> None:
     assert (run.returncode, run.stdout) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [b"9" * 15, b"9" * 30])
 def test_a_message_that_fits_into_no_memory(length: bytes) -> None:
     given = b"Content-Length: " + length + b"\r\n\r\n{}"

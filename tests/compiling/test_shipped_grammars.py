@@ -65,6 +65,7 @@ def accepts(name: str, text: str) -> bool:
     return holds(compiled(name), text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["c", "html", "javascript", "markdown", "python", "sql", "typescript", "verilog"]
 )
@@ -167,14 +168,17 @@ def test_files_of_the_standard_library_are_python() -> None:
 
 
 @pytest.mark.slow
-def test_all_files_of_the_standard_library_are_python() -> None:
-    """That ``ast`` accepts; in processes of their own, as whole files make many states."""
+def test_many_files_of_the_standard_library_are_python() -> None:
+    """That ``ast`` accepts; in processes of their own, as whole files make many states.  ``bench/stdlib.py`` alone reads all of them."""
     run = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "stdlib.py")], capture_output=True, text=True, check=False
+        [sys.executable, str(ROOT / "bench" / "stdlib.py"), "--files", "400"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     last = run.stdout.splitlines()[-1]
     found = re.fullmatch(r"(\d+) of (\d+) files accepted .*", last)
-    assert found is not None and found[1] == found[2] and int(found[2]) > 1_000, run.stdout + run.stderr
+    assert found is not None and found[1] == found[2] and int(found[2]) > 300, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("walks", [60, pytest.param(300, marks=pytest.mark.slow)])

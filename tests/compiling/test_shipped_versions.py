@@ -49,6 +49,7 @@ def test_a_version_is_one_of_those_that_there_are() -> None:
         mw.shipped_grammar("python-3.12")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_examples(version: str) -> None:
     texts = examples(f"python-{version}")
@@ -87,6 +88,7 @@ def test_files_of_its_standard_library_are_python(version: str) -> None:
         assert text is not None and holds(compiled(version), text), file.name
 
 
+@pytest.mark.slow
 def test_bash_reads_more_than_all_shells() -> None:
     bash = mw.compile(mw.shipped_grammar("shell", "bash"), BYTES, limits=mw.Limits(max_seconds=60))
     all_shells = mw.compile(mw.shipped_grammar("shell", "posix"), BYTES, limits=mw.Limits(max_seconds=60))

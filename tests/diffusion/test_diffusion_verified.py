@@ -210,6 +210,7 @@ def test_calls_are_counted(language: CompiledGrammar) -> None:
 # --- wrong variants
 
 
+@pytest.mark.slow
 def test_a_model_that_judges_itself_is_caught(
     language: CompiledGrammar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +219,7 @@ def test_a_model_that_judges_itself_is_caught(
     assert _misfit(exact, language, CANVASES[0]) > 20
 
 
+@pytest.mark.slow
 def test_going_on_behind_a_wrong_proposal_is_caught(
     language: CompiledGrammar, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -380,6 +380,7 @@ def test_the_table_of_keywords_is_what_the_compiler_says() -> None:
     assert keyword_table.PAGE.read_text("utf-8") == keyword_table.page()
 
 
+@pytest.mark.slow
 def test_the_page_on_combining() -> None:
     names = run("combining.md")
     assert names["written"] and names["matcher"].is_accepting

@@ -407,14 +407,14 @@ def test_random_grammars_over_bytes(source: Grammar, seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(toys.grammars(), st.integers(0, 2**20))
 def test_random_grammars_over_pieces(source: Grammar, seed: int) -> None:
     check_walk(source, toys.piece_vocabulary(seed, sentences(source, seed)), seed)
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(toys.grammars(), st.integers(0, 2**20))
 def test_random_grammars_over_many_pieces(source: Grammar, seed: int) -> None:
     check_walk(source, MANY_PIECES, seed)

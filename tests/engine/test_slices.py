@@ -161,14 +161,14 @@ def test_long_tokens(characters: str, most: int | None) -> None:
 
 @pytest.mark.slow
 @pytest.mark.sanitized
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(languages(), st.sampled_from(("utf8", "quoted", "printed")), st.integers(0, 1000))
 def test_random_loops(regular: Regular, spelling: Spelling, seed: int) -> None:
     check(regular, spelling, seed)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(SETS), st.sampled_from(SETS), st.sampled_from(SETS), st.integers(0, 1000))
 def test_words(word: Regular, between: Regular, other: Regular, seed: int) -> None:
     """What leads out of a loop leads into one again, perhaps of other characters."""
@@ -183,7 +183,7 @@ def test_words(word: Regular, between: Regular, other: Regular, seed: int) -> No
 
 @pytest.mark.slow
 @pytest.mark.sanitized
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(languages(), st.sampled_from(("", "a", "\n", "\u3042")), st.integers(0, 1000))
 def test_loops_that_may_end_anywhere(regular: Regular, behind: str, seed: int) -> None:
     check(without_empty(regular), "utf8", seed, behind=behind)

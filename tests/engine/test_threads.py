@@ -364,6 +364,8 @@ def _drop_in_a_child(shared: mw.Vocabulary, connection: Any) -> None:
     connection.send(shared.mask_bytes)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_child_frees_what_it_drops() -> None:

@@ -127,6 +127,8 @@ def test_random_grammars(grammar: Any, seed: int) -> None:
         check(lambda: Matcher(toys.compile_ir(grammar, PIECES, limits)), PIECES, seed)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @given(lexed_grammars(), SEEDS)
 @settings(max_examples=60)
 def test_random_lexers(grammar: Any, seed: int) -> None:

@@ -146,6 +146,8 @@ def test_the_same_grammar_waits() -> None:
         assert known.result(timeout=60)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.sanitized
 @pytest.mark.parametrize("budget", [None, 0])
 def test_searches_find_what_they_find_alone(budget: int | None) -> None:
@@ -184,6 +186,8 @@ def lexed_alone(name: str) -> list[list[Any]]:
     return [list(walk(compiled, seed)) for seed in range(4)]
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.sanitized
 @pytest.mark.parametrize("budget", [None, 0, 200_000])
 def test_masks_of_lexers(budget: int | None) -> None:

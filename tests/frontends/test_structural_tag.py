@@ -149,7 +149,7 @@ def test_triggered_tags_are_what_they_are_defined_to_be(spec: dict[str, Any], cl
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(triggered(), st.sampled_from((None, "b<")), st.integers(0, 99))
 def test_masks_agree_with_the_oracle(spec: dict[str, Any], closing: str | None, seed: int) -> None:
     tag = spec if closing is None else {"type": "tag", "begin": "(", "content": spec, "end": closing}

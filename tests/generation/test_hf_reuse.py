@@ -113,6 +113,7 @@ def test_many_prompts_that_share_prefixes(texts, answer):
             assert_answers(texts(processor, [prompt], **options))
 
 
+@pytest.mark.slow
 def test_batches_that_extend_batches(texts, vocabulary, answer):
     digits = mw.compile_regex("[0-9]{4}", vocabulary)
     for grammars, patterns in ((answer, [ANSWER] * 2), ([answer, digits], [ANSWER, "[0-9]{4}"])):

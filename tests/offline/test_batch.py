@@ -407,6 +407,7 @@ def test_the_page_on_batches(tmp_path: Path) -> None:
 # --- the generator's side
 
 
+@pytest.mark.slow
 def test_as_completed_takes_requests_as_there_is_room(generator: mw.Generator) -> None:
     taken = 0
 

@@ -167,6 +167,7 @@ def test_the_page_in_a_browser(trace: Any, tmp_path: Path, scheme: str) -> None:
 # --- the command
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_page(tmp_path: Path, file: Any, capsys: pytest.CaptureFixture[str]) -> None:
     schema = file("s.json", json.dumps(REQUESTS[NAME]["schema"]))
     out = tmp_path / "page.html"

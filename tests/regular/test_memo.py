@@ -91,6 +91,7 @@ def small() -> mw.Vocabulary:
     return mw.Vocabulary([bytes([i]) for i in range(256)] + [b""], (256,))
 
 
+@pytest.mark.slow
 def test_large_schemas_that_were_compiled_take_no_memory(small: mw.Vocabulary) -> None:
     # Three of them take some 30 MB.
     def compile_one(k: int) -> None:

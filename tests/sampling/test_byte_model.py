@@ -123,6 +123,7 @@ def test_a_prompt_is_a_condition() -> None:
         )
 
 
+@pytest.mark.slow
 def test_pruning_tells_what_it_lost() -> None:
     pruned, beam = bytes_of(prune=0.05), bytes_of(prune=1e-9, max_sequences=2)
     lost = 0

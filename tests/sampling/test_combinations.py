@@ -245,6 +245,7 @@ def test_models_of_different_vocabularies_by_their_bytes() -> None:
     assert 0.1 < divergence(found, b) <= 0.3 + 1e-9
 
 
+@pytest.mark.slow
 def test_a_pruned_safe_model_is_another_one() -> None:
     """The budget then holds against what was kept.  A warning says so, once; the docs say how much it can be."""
     b = texts()[1]

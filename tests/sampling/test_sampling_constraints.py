@@ -173,6 +173,7 @@ def test_rejection_sampling_with_a_reward() -> None:
         rejection_sampling(bigram_model(), predicate(), 5, 6, reward_bound=math.inf)
 
 
+@pytest.mark.slow
 def test_one_sample_has_an_unbiased_estimate() -> None:
     vocabulary = mw.Vocabulary.from_bytes([b"a", b"b", b""], eos_ids=[2])
     constraint = GrammarConstraint(mw.compile_regex("a", vocabulary))

@@ -93,6 +93,7 @@ def flat(probabilities: list[float]) -> CallableModel:
     return CallableModel(lambda prefixes: np.tile(row, (len(prefixes), 1)), len(row), len(row) - 1)
 
 
+@pytest.mark.slow
 def test_ratios_that_no_double_holds() -> None:
     """What the proposals are divided out by: far above 1, far below it, and what a missing phrase is taken to cost."""
     words = mw.Vocabulary.from_bytes([b"the", b"x", b"y", b""], eos_ids=[3])

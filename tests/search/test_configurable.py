@@ -58,6 +58,7 @@ def tuned(budget: int = 1200) -> Strategy:
     ).strategy
 
 
+@pytest.mark.slow
 def test_tuning_chooses_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Greedy goes on as long as it may: only ``most=3, first="b"`` makes that right."""
     pytest.importorskip("optuna", reason="the optional extra tune is not installed")

@@ -115,6 +115,7 @@ def check_what_tuning_chooses(database: sqlite3.Connection) -> None:
     assert mean(others, ("grammar", "names", "no condition")) < 0.5
 
 
+@pytest.mark.slow
 def test_tuning_chooses_names_of_a_database_and_no_wrong_constraint(database: sqlite3.Connection) -> None:
     check_what_tuning_chooses(database)
 
@@ -128,6 +129,7 @@ def _always(used: bool) -> Any:
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("used", [True, False])
 def test_constraints_that_are_not_chosen_are_noticed(
     used: bool, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch

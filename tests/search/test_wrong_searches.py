@@ -321,6 +321,7 @@ def check_tuning(constraints: dict[str, Any]) -> None:
     assert {1, count} <= ended and optuna.logging.get_verbosity() == optuna.logging.WARNING
 
 
+@pytest.mark.slow
 def test_tuning_takes_the_best_trial_within_its_budget(constraints: dict[str, Any]) -> None:
     check_tuning(constraints)
 

@@ -39,8 +39,8 @@ def served() -> Iterator[Served]:
 def _serves_on(served: Served) -> Iterator[None]:
     yield
     served.wait_until_idle()
-    answer = served.chat(response_format=json_schema(PERSON))
-    jsonschema.validate(json.loads(answer.choices[0].message.content), PERSON)
+    answer = served.chat(response_format=json_schema({"type": "boolean"}))
+    assert answer.choices[0].message.content in ("true", "false")
 
 
 def refusal(served: Served, path: str = "chat/completions", **body: Any) -> dict[str, Any]:

@@ -78,6 +78,7 @@ def pieces_vocabulary(pieces):
     return Vocabulary.from_mistral_common(pieces)
 
 
+@pytest.mark.slow
 def test_tekken_is_the_bytes_of_its_file(tekken_file, tekken, tekken_vocabulary):
     entries = json.loads(tekken_file.read_text(encoding="utf-8"))["vocab"]
     specials = tekken.num_special_tokens

@@ -23,7 +23,7 @@ cdef cppclass Deadline:
     cbool swollen                  # an automaton has more than half of what it may have
     atomic[int64_t] grown          # bytes of automata and their states that were made, ever; atomic, as not all who write hold the lock
     int64_t searched               # threads looked at to prove that others can be completed (alive.pyx)
-    double turn_ends               # seconds_now(), of an operation that lets others in (turns.pyx)
+    double turn_began              # seconds_now(), of an operation that lets others in (turns.pyx)
     double turns_took              # seconds, of its turns before this one
     cbool* away                    # whether the operation has let others in; NULL: it lets nobody in
 

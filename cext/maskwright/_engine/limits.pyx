@@ -67,7 +67,7 @@ cdef void deadline_begin(Deadline* deadline, double seconds, int64_t most_states
     deadline.most_states = most_states
     deadline.most_bytes = most_bytes
     deadline.away = NULL
-    deadline.turn_ends = now + TURN_SECONDS
+    deadline.turn_began = now
     deadline.turns_took = 0
     deadline.at = now + seconds if seconds > 0 else 0
     deadline.ask_at = now + INTERRUPT_SECONDS if PyThread_get_thread_ident() == _main_thread else 0

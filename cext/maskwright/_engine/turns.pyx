@@ -44,9 +44,9 @@ cdef void turn_over(Index* index) noexcept nogil:
     # Let somebody else in, if this turn has been long enough.
     cdef Aside aside
     cdef double now = seconds_now()
-    if index.forks or now < index.deadline.turn_ends:
+    if index.forks or now < index.deadline.turn_began + TURN_SECONDS:
         return
-    aside.turns_took = index.deadline.turns_took + now - index.deadline.turn_ends + TURN_SECONDS
+    aside.turns_took = index.deadline.turns_took + now - index.deadline.turn_began
     aside.at = index.deadline.at
     aside.ask_at = index.deadline.ask_at
     aside.most_states = index.deadline.most_states
@@ -70,5 +70,5 @@ cdef void turn_over(Index* index) noexcept nogil:
     index.deadline.swollen = aside.swollen
     index.deadline.passed = index.deadline.interrupted = False
     index.deadline.crowded = index.deadline.heavy = 0
-    index.deadline.turn_ends = now + TURN_SECONDS
+    index.deadline.turn_began = now
     turns_begin(index, aside.away)

@@ -122,6 +122,7 @@ def test_the_engine_agrees_with_jsonschema(
     check(schema, instances, seed, order)
 
 
+@pytest.mark.slow
 @given(documents(), st.lists(values, min_size=1, max_size=6), st.integers(0, 2**32), st.booleans())
 @settings(max_examples=200)
 def test_what_a_schema_repeats_is_read_in_each_place(
