@@ -84,6 +84,7 @@ for _ in range(2):
     run(COMMON + COMPILING[name] + program)
 
 
+@pytest.mark.slow
 def test_a_completion() -> None:
     program = """
 schema = {"type": "object", "minProperties": 100_000}

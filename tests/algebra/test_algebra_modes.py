@@ -44,6 +44,7 @@ def test_each_text_is_accepted_if_both_have_it() -> None:
     assert found["right"] > 20 and found["refused"] > 20
 
 
+@pytest.mark.slow
 def test_modes_that_wait_together_are_not_said_by_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lexers, "check_alike", lambda grammar, ignored: None)
     assert outcomes(random_grammar, PATTERNS, TEXTS, "two modes wait together", range(60))["wrong"] > 5

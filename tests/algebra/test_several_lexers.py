@@ -162,7 +162,9 @@ def texts_of(case: Case) -> list[str]:
     return sorted(found)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "in a row" else name for name in CASES]
+)
 def test_every_text_is_accepted_exactly_if_the_expression_has_it(name: str) -> None:
     case = CASES[name]
     assert_same(mw.compile(case.source, VOCABULARY), case)

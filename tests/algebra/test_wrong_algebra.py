@@ -47,6 +47,7 @@ def test_ignored_text_moves_the_automaton(monkeypatch: pytest.MonkeyPatch) -> No
     assert differs("keyword") or differs("comments")
 
 
+@pytest.mark.slow
 def test_a_phrase_in_two_lexemes_is_not_counted_by_lexemes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not differs("phrases of terminals")
     monkeypatch.setattr(found_lexemes.Phrases, "check_apart", lambda self, leaves, grammar: None)

@@ -65,6 +65,7 @@ def _nothing_is_frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.freeze()
 
 
+@pytest.mark.slow
 def test_a_full_collection_is_put_off_and_comes() -> None:
     gc.collect()
     for i in range(PUT_OFF + 1):
@@ -74,6 +75,7 @@ def test_a_full_collection_is_put_off_and_comes() -> None:
         assert _due() == (i >= PUT_OFF)
 
 
+@pytest.mark.slow
 def test_what_is_frozen_stays_so() -> None:
     gc.collect()
     gc.freeze()
@@ -87,6 +89,7 @@ def test_what_is_frozen_stays_so() -> None:
         gc.unfreeze()
 
 
+@pytest.mark.slow
 def test_what_is_frozen_is_not_counted_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     # Counting walks through all of it: a tenth of a second for a server's million objects.
     looks = []

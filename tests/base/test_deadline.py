@@ -15,6 +15,8 @@ from maskwright.errors import LimitError, line_column, line_columns
 from maskwright.ir.grammar import Words
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_compiled_code_gives_others_their_turns() -> None:
     """One that only ever looks at the clock, and never runs a line of Python itself: ``dict.fromkeys`` of a compiled generator."""
     stop, turns = Event(), []

@@ -175,6 +175,7 @@ def test_the_files_used_last_are_kept(cache: Path) -> None:
     assert sorted(path.name for path in cache.iterdir()) == ["a1", "a3", "b1"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
 def test_killed_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever a writer is killed, readers find a whole file or none."""

@@ -95,6 +95,8 @@ def walked(tries: int, **limits: float) -> tuple[list[bytes], set[str]]:
     return masks, met
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_what_is_given_up_on_the_way_is_not_kept() -> None:
     whole, met = walked(1, max_seconds=AMPLE)
     assert len(whole) == 20 and not met
@@ -133,6 +135,8 @@ def test_calls_that_never_look_at_the_clock_end_with_the_deadline() -> None:
         pass
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_a_late_call_is_not_ended_where_exceptions_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python drops what finalizers and the like raise, and prints it."""
 

@@ -78,6 +78,8 @@ def check_walk(matcher: Matcher, name: str, seed: int, steps: int = 8) -> None:
 # --- time
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.parametrize(
     ("name", "text", "more"),
     [
@@ -227,6 +229,8 @@ NESTED = grammar(Choice((Seq((term("("), Ref(0), term(")"))), term("a"))))
 COUNTED = grammar(term(repeat(Lit("ab"), 1, 3000), "(ab){1,3000}"))
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.parametrize(
     ("source", "limits", "name", "good", "bad"),
     [

@@ -144,6 +144,7 @@ def test_blanks_without_a_bound():
         assert found(source) == []
 
 
+@pytest.mark.slow
 @given(grammars())
 @settings(max_examples=60, deadline=None)
 def test_productive_rules_are_those_that_compile(trees):
@@ -216,6 +217,7 @@ PATTERNS = ("a", "b", "ab", "a+", "[ab]", "[ab]+", "a?b", "(ab)+", "b+a", "(a|b)
 TEXTS = ["".join(letters) for n in range(1, 6) for letters in itertools.product("ab", repeat=n)]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(PATTERNS), st.integers(-1, 1)), min_size=2, max_size=4))
 @settings(max_examples=80, deadline=None)
 def test_shadowed_terminals_against_enumeration(terminals):

@@ -48,6 +48,7 @@ def test_fixed_text_on_both_sides(schema: str, capsys: pytest.CaptureFixture[str
     jsonschema.validate(json.loads(out), CASE["schema"])
 
 
+@pytest.mark.slow
 def test_the_prompt_from_standard_input(
     schema: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -81,6 +81,7 @@ def where(found: types.Diagnostic) -> tuple[int, int, int, int]:
     )
 
 
+@pytest.mark.slow
 def test_problems_of_each_language_at_their_places() -> None:
     async def script(editor: Editor) -> None:
         (found,) = await editor.open("file:///a/person.schema.json", "json", DEAD)
@@ -101,6 +102,7 @@ def test_problems_of_each_language_at_their_places() -> None:
     run(script)
 
 
+@pytest.mark.slow
 def test_units_are_those_that_the_client_asks_for() -> None:
     async def script(editor: Editor) -> None:
         (found,) = await editor.open("file:///a/person.schema.json", "json", DEAD)
@@ -109,6 +111,7 @@ def test_units_are_those_that_the_client_asks_for() -> None:
     run(script, encoding=types.PositionEncodingKind.Utf8)
 
 
+@pytest.mark.slow
 def test_changes_and_closing() -> None:
     async def script(editor: Editor) -> None:
         uri = "file:///a/g.lark"
@@ -134,6 +137,7 @@ def slow_grammar() -> str:
     return f"start: ({rule})+\n" + "".join(f"T{i}: /[a-z]{{1,{i % 20 + 1}}}x{i}[0-9]*/\n" for i in names)
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_a_text_that_was_changed() -> None:
     async def script(editor: Editor) -> None:
         uri = "file:///a/g.lark"
@@ -155,6 +159,7 @@ def test_a_change_ends_the_check_that_is_under_way() -> None:
     assert time.monotonic() - began < 2.5
 
 
+@pytest.mark.slow
 def test_which_json_is_a_schema() -> None:
     async def script(editor: Editor) -> None:
         strange = '{"type": "strnig"}'
@@ -166,6 +171,7 @@ def test_which_json_is_a_schema() -> None:
     run(script, "--schemas", "api/*.json")
 
 
+@pytest.mark.slow
 def test_options_are_those_of_check() -> None:
     async def script(editor: Editor) -> None:
         schema = '{"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": false}'
@@ -184,6 +190,7 @@ def test_bad_options_are_told_at_the_start(capsys: pytest.CaptureFixture[str]) -
     assert "max_whitespace" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_editor_that_dies() -> None:
     run = subprocess.run(
         [sys.executable, "-m", "maskwright", "lsp"], input=b"", capture_output=True, timeout=60

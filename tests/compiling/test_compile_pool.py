@@ -488,6 +488,7 @@ def test_cancelled_tasks(shared: mw.Vocabulary) -> None:
     until(lambda: shared._compiler.statistics["in_progress"] == 0)
 
 
+@pytest.mark.slow
 def test_the_loop_goes_on_meanwhile(shared: mw.Vocabulary) -> None:
     async def main() -> int:
         ticks = 0

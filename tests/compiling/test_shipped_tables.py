@@ -38,6 +38,7 @@ def masks(name: str, text: str) -> list[set[int]]:
     return found
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_a_shipped_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "_lowered", unread)
     monkeypatch.setitem(sys.modules, "lark", None)

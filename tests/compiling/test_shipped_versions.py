@@ -57,6 +57,7 @@ def test_examples(version: str) -> None:
     assert [text for text in texts["reject"] if holds(compiled(version), text)] == []
 
 
+@pytest.mark.slow
 def test_a_later_version_takes_what_an_earlier_one_took() -> None:
     earlier = [*examples("python")["accept"], *examples("python-3.12")["accept"]]
     assert [text for text in earlier if not holds(compiled("3.13"), text)] == []

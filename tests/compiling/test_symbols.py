@@ -89,6 +89,7 @@ def joined(parts: list[set[tuple[str, Spans]]]) -> set[tuple[str, Spans]]:
     return found
 
 
+@pytest.mark.slow
 @given(finite_grammars())
 @settings(max_examples=300, deadline=None)
 def test_certain_occurrences_are_those_of_all_derivations(grammar: Grammar) -> None:

@@ -254,6 +254,7 @@ def test_crashes_are_outcomes(name: str, said: str, capfd: pytest.CaptureFixture
     assert "last words" not in "".join(capfd.readouterr())
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_not_there() -> None:
     for name, said in (
         ("nosuch", "no engine 'nosuch'; there are maskwright,"),

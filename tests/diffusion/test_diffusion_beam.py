@@ -51,6 +51,7 @@ class Random(MaskedDiffusionModel):
         return logits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "first", "count"),
     [

@@ -479,6 +479,7 @@ def test_an_end_that_is_forbidden_is_none() -> None:
     assert infill(model, mw.compile_regex("a*", BYTES), [None] * 3) == list(b"aaa")
 
 
+@pytest.mark.slow
 def test_forbidden_ids_in_random_loops() -> None:
     compiled = GRAMMARS["person"]()
     forbidden = [i for i, data in enumerate(VOCABULARY.tokens) if data and i % 7 == 3]

@@ -253,6 +253,7 @@ class TestProcess:
         peak, moved = run(most)
         assert moved > 0 and peak < 2.5 * most
 
+    @pytest.mark.slow
     def test_running_out_of_memory_is_an_answer(self) -> None:
         """An address space that ends before the limit does."""
         _, moved = run(2**40, room=34 << 20)

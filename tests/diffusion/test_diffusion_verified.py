@@ -98,6 +98,7 @@ CANVASES: list[list[int | None]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("canvas", CANVASES)
 def test_the_likeliest_text_is_that_of_the_causal_mode(
     canvas: list[int | None], language: CompiledGrammar
@@ -111,6 +112,7 @@ def test_the_likeliest_text_is_that_of_the_causal_mode(
             assert tuple(found) == best, (number, strength, agreement, block)
 
 
+@pytest.mark.slow
 def test_texts_are_distributed_as_those_of_the_causal_mode(language: CompiledGrammar) -> None:
     canvas = CANVASES[0]
     exact = exact_distribution(TwoModes(1.0, 0.5), canvas, 0.8)

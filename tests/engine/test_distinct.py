@@ -187,6 +187,8 @@ small = st.recursive(
 )
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @given(st.lists(small, max_size=4))
 @settings(max_examples=300)
 def test_any_items(items: list[Any]) -> None:

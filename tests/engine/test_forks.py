@@ -127,6 +127,8 @@ def test_children_of_busy_parents() -> None:
         mw.set_threads()
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_a_fork_waits_for_an_operation() -> None:
     """One that takes long, of one vocabulary, and a child that uses another one and the same one."""
     first, second = toys.byte_vocabulary(), toys.byte_vocabulary()

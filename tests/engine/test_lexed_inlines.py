@@ -36,6 +36,8 @@ def random_grammar(rng: random.Random) -> str:
     return rules + named + inline + ignored
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_random_grammars_have_exact_masks_and_no_dead_ends() -> None:
     looked = 0
     for seed in range(200):

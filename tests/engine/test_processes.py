@@ -115,6 +115,8 @@ def test_children_that_are_spawned() -> None:
 # --- one matcher, several threads
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_a_matcher_that_another_thread_uses_does_not_move() -> None:
     compiled = mw.compile_json_schema({"type": "array", "minItems": 20_000}, toys.byte_vocabulary())
     matcher = compiled.matcher()

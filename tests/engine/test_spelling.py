@@ -155,6 +155,8 @@ def test_length_counts_code_points_not_bytes() -> None:
 SETS = st.lists(st.sampled_from(SCALARS), min_size=1, max_size=6).map(sorted)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @settings(max_examples=60, deadline=None)
 @given(SETS, SETS, st.sampled_from(("utf8", "quoted", "printed")), st.data())
 def test_every_prefix_is_alive_exactly_when_it_can_be_completed(

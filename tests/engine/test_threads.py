@@ -124,6 +124,8 @@ def test_compiling_in_threads() -> None:
             assert mw.compile_json_schema(SCHEMAS[name], shared) in [result[name] for result in found]
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_compiling_and_walking_in_threads() -> None:
     shared = vocabulary(size=2000)
     shared.mask_budget = 50_000

@@ -142,6 +142,8 @@ def test_random_lexers(grammar: Any, seed: int) -> None:
         check(lambda: Matcher(toys.compile_ir(grammar, PIECES, limits)), PIECES, seed)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @given(test_tokens.grammars(toys.grammars()), SEEDS)
 @settings(max_examples=60)
 def test_tokens_that_stand_for_themselves(grammar: Any, seed: int) -> None:
@@ -175,6 +177,8 @@ def test_sources_of_all_kinds(name: str, budgets: tuple[int, int]) -> None:
         check(lambda makers=makers: next(makers)(), plain, seed, size=12)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @given(toys.grammars(), SEEDS)
 @settings(max_examples=60)
 def test_the_very_start_of_a_text(grammar: Any, seed: int) -> None:

@@ -121,6 +121,8 @@ def test_others_do_not_wait_for_the_end_of_a_search(source: mw.JsonSchema) -> No
             assert [list(walk(compiled, seed)) for seed in range(3)] == walks_alone(name)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.parametrize("name", SLOW_MASKS)
 def test_others_do_not_wait_for_the_end_of_a_mask(name: str) -> None:
     shared = vocabulary(size=2000)
@@ -214,6 +216,8 @@ def test_masks_of_lexers(budget: int | None) -> None:
                 assert found.result() == walks_alone(name)[seed]
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_waits_for_a_search_that_let_others_in() -> None:
     shared = vocabulary(size=2000)

@@ -335,6 +335,7 @@ def test_the_cache_stays_small(model, tokenizer, monkeypatch):
 # --- asynchronous callers
 
 
+@pytest.mark.slow
 def test_async_calls_run_together_and_equal_single_ones(model, tokenizer):
     gen = generator(model, tokenizer)
     alone = [gen(prompt, PEOPLE, **GREEDY) for prompt in PROMPTS]
@@ -495,6 +496,7 @@ def test_a_cancelled_stream_leaves_no_task_behind(model, tokenizer):
     assert asyncio.run(run()) == set()
 
 
+@pytest.mark.slow
 def test_threads_share_a_generator(model, tokenizer):
     gen = generator(model, tokenizer)
     found = {}

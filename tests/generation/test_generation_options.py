@@ -146,6 +146,7 @@ def test_beams_of_transformers_agree(model, tokenizer, generator):
         assert ours.token_ids == theirs
 
 
+@pytest.mark.slow
 def test_particles_end_in_time_and_say_what_they_found(generator):
     least = len(generator.compile(PEOPLE).matcher().shortest_completion()) + 1
     for room in (least, least + 4, 120):

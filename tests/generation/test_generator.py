@@ -63,6 +63,7 @@ def test_outputs_validate(name, generator):
     assert 0 < result.usage.mask_seconds < result.usage.seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_samples_validate(seed, generator):
     case = REQUESTS["order"]
@@ -82,6 +83,7 @@ def test_python_types(output_type, generator):
     assert adapter.validate_python(adapter.dump_python(value)) == value
 
 
+@pytest.mark.slow
 def test_a_tight_budget_is_kept_and_told(generator):
     schema = REQUESTS["order"]["schema"]
     least = len(generator.compile(schema).matcher().shortest_completion()) + 1
@@ -97,6 +99,7 @@ def test_a_budget_that_cannot_suffice(generator):
         generator("x", REQUESTS["order"]["schema"], max_new_tokens=2)
 
 
+@pytest.mark.slow
 def test_batches_equal_single_runs(generator):
     schema = REQUESTS["weather"]["schema"]
     prompts = [REQUESTS["weather"]["request"], "Report the weather in Rome, sunny."]

@@ -184,6 +184,7 @@ def test_chat_templates_are_used(tokenizer):
     assert isinstance(generator("hello", {"type": "integer"}, max_new_tokens=9), int)
 
 
+@pytest.mark.slow
 def test_python_types_load(generator):
     for seed in range(8):
         options = {"temperature": 5.0, "seed": seed, "max_new_tokens": 40}

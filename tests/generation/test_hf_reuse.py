@@ -74,6 +74,7 @@ MODES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", MODES, ids=lambda options: "-".join(options) or "greedy")
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_a_prompt_that_extends_the_last_one(texts, answer, pair, options):
@@ -84,6 +85,7 @@ def test_a_prompt_that_extends_the_last_one(texts, answer, pair, options):
         assert found == texts(LogitsProcessor(answer), [prompt], **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_each_single_token_that_no_generation_writes(tokenizer, answer, vocabulary, count):
     """Behind a prompt, an output, and an output with its EOS."""
@@ -103,6 +105,7 @@ def test_each_single_token_that_no_generation_writes(tokenizer, answer, vocabula
             processor.reset()
 
 
+@pytest.mark.slow
 def test_many_prompts_that_share_prefixes(texts, answer):
     chance = random.Random(1)
     words = ["x", " a", " b", "1", "2", " name", " city", "\n"]

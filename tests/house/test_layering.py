@@ -215,6 +215,7 @@ def test_import_direction(module: str) -> None:
             assert used <= {own, *ONLY[own]}
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_by_way_of_others() -> None:
     """As far as what is imported when a module is; types that only the compiler of modules looks at may refer to each other."""
     edges = {

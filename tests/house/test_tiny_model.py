@@ -127,6 +127,7 @@ def test_prompts_start_with_bos_and_end_with_the_answer_token(tokenizer):
         assert ids.count(ids[-1]) == 1
 
 
+@pytest.mark.slow
 def test_unconstrained_answers_to_its_prompts_mostly_parse(model, tokenizer):
     import torch
 

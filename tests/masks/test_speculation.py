@@ -115,6 +115,7 @@ def test_bytes_stay_what_they_are(ids: list[int], words: set[str], own: bool) ->
     assert translate_draft(ids, draft, draft) == translate_draft(np.array(ids, dtype=np.int32), draft, draft)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 9), max_size=9), st.integers(0, 99))
 def test_a_target_that_lacks_bytes(ids: list[int], seed: int) -> None:
     draft = mw.Vocabulary.from_bytes(

@@ -101,6 +101,7 @@ def test_grammars_and_instructions(tmp_path: Path) -> None:
 # --- failures
 
 
+@pytest.mark.slow
 def test_a_replica_that_dies_is_left_out(tmp_path: Path, schema: str) -> None:
     source, output = write_rows(tmp_path / "in.jsonl", plain_rows(80)), tmp_path / "out.jsonl"
     with Server(seconds=0.01) as good:
@@ -188,6 +189,7 @@ def test_refusals_are_those_of_the_row(
         assert words in told, words
 
 
+@pytest.mark.slow
 def test_when_no_replica_is_left_the_batch_can_go_on_later(
     tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -352,6 +352,7 @@ def test_a_report() -> None:
         report({})
 
 
+@pytest.mark.slow
 def test_all_results_are_reported() -> None:
     files = sorted((ROOT / "bench" / "results").glob("*.json"))
     assert len(files) > 10

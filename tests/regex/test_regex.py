@@ -57,6 +57,7 @@ def test_anchors_agree_with_re(pattern: str) -> None:
     check(pattern)
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(patterns(["^", "$", "\\Z", "\\b", "\\B"], ["?=", "?!"]))
 def test_look_ahead_agrees_with_re(pattern: str) -> None:

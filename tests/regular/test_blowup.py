@@ -75,6 +75,7 @@ def test_what_is_looked_for_is_found_without_all_states(source: object) -> None:
 _PARTS = ("a*", "é*", "b", "(?:ab)+", "(?:é|bb)*", "(?:aab|b)*", "(?:éb*|cc)", "[ab]{0,3}", "(?:[a-c]+-)*")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @example("é*ba*", 60, None)
 @example("a*(?:éb*|cc)a*", 300, None)

@@ -149,6 +149,7 @@ def bytes_of_all_rows() -> int:
     return model.rows
 
 
+@pytest.mark.slow
 def test_a_limit_of_sequences_is_an_error_that_changes_nothing() -> None:
     model = bytes_of(max_sequences=3, prune=0)
     with pytest.raises(LimitError, match="token sequences spell this prefix") as caught:

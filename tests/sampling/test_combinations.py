@@ -190,6 +190,7 @@ def test_texts_stay_within_the_budget(steps: int | None) -> None:
     assert all(none[text] == pytest.approx(anchor[text], rel=1e-6) for text in anchor)
 
 
+@pytest.mark.slow
 def test_every_text_keeps_to_the_budget_and_to_its_pace() -> None:
     strong, safe = tokens_model(1), tokens_model(2)
     model = anchored(strong, safe, 0.6, steps=4)

@@ -368,6 +368,7 @@ def weights_of(model: Any, grammar: Any, prompt: Sequence[int], ids: Sequence[in
     return total
 
 
+@pytest.mark.slow
 def test_weights_recorded_by_generate() -> None:
     model, tokenizer, case = prompted()
     backend = tiny_backend()

@@ -377,6 +377,7 @@ def test_wrong_tuning_is_caught(
         check_tuning(constraints)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [_never_ends, _ends_early])
 def test_wrong_ends_of_trials_are_caught(
     wrong: Any, constraints: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -54,6 +54,7 @@ def test_biases_that_are_none(bias: Any) -> None:
         request.sampling(10)
 
 
+@pytest.mark.slow
 def test_prompts_are_counted_before_they_are_read(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     monkeypatch.setattr(served.service.prompts, "text", lambda *given: read.append(given[0]))

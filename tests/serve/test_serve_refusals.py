@@ -275,6 +275,7 @@ def test_a_source_that_takes_too_long(served: Served) -> None:
     assert error["status"] == 400 and error["code"].startswith("limit_"), error["message"]
 
 
+@pytest.mark.slow
 def test_too_many_wait(served: Served) -> None:
     def ask(_: int) -> int | str:
         try:
@@ -390,6 +391,7 @@ def test_bad_requests_beside_good_ones(served: Served) -> None:
 # --- limits of time
 
 
+@pytest.mark.slow
 def test_requests_and_masks_that_take_too_long() -> None:
     form: Any = {"response_format": {"type": "regex", "pattern": "[ab]{400,}"}}
     with serving(request_seconds=0.1) as served:

@@ -138,6 +138,7 @@ def _told_apart(value: Any) -> object:
     return type(value), struct.pack("d", value) if isinstance(value, float) else value
 
 
+@pytest.mark.slow
 @given(_DATA, _DATA)
 def test_keys_are_equal_for_equal_data_only(one: Any, other: Any) -> None:
     assert content_key(one, 999) == content_key(copy.deepcopy(one), 999) is not None

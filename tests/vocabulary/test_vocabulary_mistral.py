@@ -91,6 +91,7 @@ def test_tekken_is_the_bytes_of_its_file(tekken_file, tekken, tekken_vocabulary)
     assert tekken_vocabulary.eos_ids == (tekken.eos_id,)
 
 
+@pytest.mark.slow
 def test_tekken_read_piece_by_piece_is_the_same(tekken, tekken_vocabulary, monkeypatch):
     assert mistral._tekken_pieces(tekken, len(tekken_vocabulary.special_ids)) is not None
     monkeypatch.setattr(mistral, "_tekken_pieces", lambda *args: None)

@@ -187,6 +187,7 @@ def test_two_items_that_are_equal(schema: dict[str, Any]) -> None:
         assert matcher.is_accepting == (text in valid)
 
 
+@pytest.mark.slow
 @given(arrays, st.integers(0, 2**32))
 def test_what_is_read_are_the_beginnings_of_valid_arrays(schema: dict[str, Any], seed: int) -> None:
     valid = {text_of(p) for p in valid_arrays(schema)}

@@ -49,6 +49,7 @@ def test_many_branches(branches: int) -> None:
     assert not accepts(compiled, {}) and not accepts(compiled, {"builder": "b"})
 
 
+@pytest.mark.slow
 def test_rules_grow_with_the_branches() -> None:
     few, many = (len(to_grammar(union(branches)).rules) for branches in (10, 40))
     assert many < 5 * few

@@ -158,6 +158,7 @@ def test_what_a_printer_writes_for_the_schemas_of_other_tests(
     assert check_schemas([case for case in corpus() if not unwritten(case[1])], write) >= LEAST
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MASKBENCH.is_file(), reason="the MaskBench data is not here")
 @pytest.mark.parametrize("write", PROGRAMS)
 def test_what_a_printer_writes_for_real_schemas(write: Callable[[list[Any]], list[list[str]]]) -> None:

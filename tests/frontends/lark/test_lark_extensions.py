@@ -135,6 +135,7 @@ def test_substrings(kind: str, content: Any, chunks: list[str], lexer: Any) -> N
         assert not accepts(found, f"<{whole}{whole}x>")
 
 
+@pytest.mark.slow
 def test_long_substrings_cost_what_they_are_long() -> None:
     content = " ".join(f"word{i}" for i in range(5000))
     found = compiled(f"start: %regex {json.dumps({'substring_words': content})}")
