@@ -75,6 +75,7 @@ def test_a_span_of_several_tokens(name: str, text: str, first: int, count: int) 
         ast.parse(written)
 
 
+@pytest.mark.slow
 def test_open_slots_apart() -> None:
     ids = tokenizer().encode(QUERY)
     for seed in range(4):

@@ -195,7 +195,7 @@ def test_children_of_children() -> None:
     assert in_child(lambda: job(2)) == [[1, True]] * 3
 
 
-@pytest.mark.parametrize("children", [10, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("children", [5, pytest.param(60, marks=pytest.mark.slow)])
 def test_a_grammar_that_begins_anew_while_a_child_is_forked(children: int) -> None:
     """Who was about to make another generation is not there in the child, and somebody else makes it."""
     shared = vocabulary(size=400)

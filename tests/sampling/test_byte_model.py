@@ -158,6 +158,7 @@ def test_a_limit_of_sequences_is_an_error_that_changes_nothing() -> None:
     assert agrees(model.next_byte_logprobs(b"a"), texts(), b"a", masses())
 
 
+@pytest.mark.slow
 def test_exactness_is_given_up_with_a_warning() -> None:
     model = bytes_of(max_sequences=8)
     assert agrees(model.next_byte_logprobs(b"aba"), texts(), b"aba", masses())

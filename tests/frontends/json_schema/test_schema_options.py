@@ -105,7 +105,7 @@ def test_options_that_equal_checked_ones() -> None:
 
 
 class TestIndentation:
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=200, deadline=None)
     @given(values, st.sampled_from(SHAPES), st.sampled_from([0, 1, 2, 4]), st.booleans())
     def test_is_exactly_that_of_python(self, value: Any, schema: Any, width: int, ascii_only: bool) -> None:
         grammar = compiled(schema, whitespace=width, property_order="any")
