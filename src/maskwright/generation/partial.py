@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final
 
@@ -57,7 +58,7 @@ def open_parts(text: str) -> tuple[str, ...]:
                 stack[-1] = (kind, str(int(at) + 1) if kind == "[" else "")
             value_open = bool(stack) and stack[-1][0] == "["
         elif token[0] == '"' and not value_open:
-            key = token[1:-1]
+            key = json.loads(token) if found[1] else token[1:]
         else:
             # A number may go on; what is closed or a whole literal may not.
             value_open = not (found[1] or token in ("true", "false", "null"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import unicodedata
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -361,7 +362,7 @@ class _Arguments:
 
     def can_be_written(self, name: str) -> bool:
         if self.style.python:
-            return name.isidentifier() and not keyword.iskeyword(name)
+            return is_python_name(name)
         return bool(name) and not _UNREADABLE_IN_KEYS & set(name) and name == name.strip()
 
     def others(self, keys: KeyMap) -> Expr | None:
@@ -423,6 +424,13 @@ class _Arguments:
             return Term(Lexeme(("plain text", content, mark), cat(language, mark)))
         plain = Term(Lexeme(("plain text", content), without_empty(language, self.limits)))
         return Seq((Choice((plain, EMPTY)) if matches(language, "", self.limits) else plain, close))
+
+
+def is_python_name(name: str) -> bool:
+    """Whether Python reads a name as it is written: it normalises names, and keeps some for itself."""
+    return (
+        name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
+    )
 
 
 def _literal(text: str) -> Expr:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from maskwright.errors import GrammarError
-from maskwright.frontends.tools.templates import THINKS, Content, Thinks, ToolTemplate
+from maskwright.frontends.tools.arguments import is_python_name
+from maskwright.frontends.tools.templates import Content, Thinks, ToolTemplate, check_thinking
 
 _INDEX = "[0-9]{1,4}"
 _PIECES = re.compile(r"(\{(?:name|json_name|index)\})")
@@ -38,8 +39,7 @@ def tools_tag(
     mode, names = chosen_tools(tool_choice, list(schemas))
     if mode in ("required", "forced") and not schemas:
         raise GrammarError("a call is required, but there are no tools")
-    if thinking is not None and thinking not in THINKS:
-        raise GrammarError(f"thinking={thinking!r} is not one of {', '.join(THINKS)}")
+    check_thinking(thinking)
     tokens = {token for token in form.tokens if token in special_tokens}
     builder = _Builder(form, tokens, tokens.intersection(end_tokens), list(schemas))
     once = mode == "forced" or not parallel_tool_calls or form.calls.single
@@ -60,6 +60,8 @@ class _Builder:
         self.names = names
         self.spelled = [mark for mark in template.tokens if mark not in self.tokens]
         """The marks that are text: no string may contain them, as a reader would find them there."""
+        self.unreadable = [*self.spelled, *_channels(template)]
+        """What no JSON may contain: these, and what begins a channel, which is looked for in all of an answer."""
         marks = "|".join(map(re.escape, sorted(tokens, key=len, reverse=True)))
         self._split = re.compile(f"({marks})") if tokens else None
 
@@ -103,7 +105,9 @@ class _Builder:
             return self.free()
         first, *rest = self.mark(end)
         closing = first if first["type"] == "token" else first["value"]
-        tag = {"type": "tag", "begin": "", "content": self.free(end), "end": closing}
+        # Where the end is a token, nothing that reads like it may come before.
+        content = self.free() if first["type"] == "token" else self.free(end)
+        tag = {"type": "tag", "begin": "", "content": content, "end": closing}
         return _sequence([tag, *rest])
 
     # --- parts of an answer
@@ -158,13 +162,15 @@ class _Builder:
 
     def without_calls(self) -> Format:
         trigger = self.template.trigger
-        marks = dict.fromkeys((*self.template.tokens, *self.triggers(self.names)))
+        # Readers take blanks as they come, or leave them out.
+        triggers = (trigger.rstrip() or trigger for trigger in self.triggers(self.names))
+        marks = dict.fromkeys((*self.template.tokens, *triggers))
         text: Format = {"type": "any_text"}
         if marks:
             text["excludes"] = list(marks)
         if self.template.calls.start and self.names:
             # Readers take whatever begins so for a call, whether or not there is such a tool.
-            text["begins_without"] = _PIECES.split(trigger)[0]
+            text["begins_without"] = _PIECES.split(trigger)[0].rstrip()
         return text
 
     def calls_in_text(self, schemas: Mapping[str, Any], once: bool, at_least_one: bool = False) -> Format:
@@ -217,8 +223,8 @@ class _Builder:
                 arguments: Format = {"type": "json_schema", "json_schema": schema, "name": name}
                 if style != "json":
                     arguments["style"] = self.style(style)
-                elif self.spelled:
-                    arguments["excludes"] = self.spelled
+                elif self.unreadable:
+                    arguments["excludes"] = self.unreadable
                 content = [*before, arguments, *self.mark(form.end)]
                 end = content.pop()["value"] if content[-1]["type"] == "const_string" else ""
                 tag = {"type": "tag", "begin": begin, "content": _sequence(content), "end": end}
@@ -239,7 +245,7 @@ class _Builder:
         style = self.template.arguments
         if style is None:
             return
-        if style.python and not name.isidentifier():
+        if style.python and not is_python_name(name):
             raise GrammarError(
                 f"the tool {name!r} is no name in Python, as calls of {self.template.name!r} are"
             )
@@ -273,6 +279,14 @@ class _Builder:
         calls = self.template.calls
         inner = _sequence([self.listed(schemas, calls.separator, once), *self.mark(calls.end)])
         return [{"type": "tag", "begin": begin, "content": inner, "end": ""} for begin in calls.begin]
+
+
+def _channels(template: ToolTemplate) -> Iterator[str]:
+    content = template.content
+    if content is not None:
+        yield from content.begin
+        if content.preamble is not None:
+            yield from content.preamble.begin
 
 
 def _const(text: str) -> Format:

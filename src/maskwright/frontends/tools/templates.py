@@ -167,10 +167,17 @@ class ToolTemplate:
 
         tools: those that could be called; only their names count then, and their schemas tell of arguments that are
         written without quotes whether they are texts.  thinking: as for ``StructuralTag.from_tools``.  Nothing is raised for
-        a text: what is no whole call is content.
+        a text: what is no whole call is content.  Raises ``GrammarError`` for tools without a name, and another ``thinking``.
         """
         check_type(text, str, "text", MaskwrightError)
+        check_thinking(thinking)
         return read_output(self, text, tools, thinking)
+
+
+def check_thinking(thinking: object) -> None:
+    """Raises ``GrammarError`` unless it is one of ``THINKS``, or None."""
+    if thinking is not None and thinking not in THINKS:
+        raise GrammarError(f"thinking={thinking!r} is not one of {', '.join(THINKS)}")
 
 
 @cache

@@ -8,6 +8,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from maskwright.base.arguments import listed
+from maskwright.errors import GrammarError
 
 if TYPE_CHECKING:
     from maskwright.frontends.tools.arguments import ArgumentStyle
@@ -54,8 +58,10 @@ def read_output(
 
 
 def _schemas(tools: Iterable[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
-    for tool in tools:
-        function = tool.get("function", tool)
+    for i, tool in enumerate(listed(tools, "tools", "a list of tools", GrammarError)):
+        function = tool.get("function", tool) if isinstance(tool, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise GrammarError("a tool is a function with a name", place=f"/{i}")
         yield function["name"], function.get("parameters")
 
 
@@ -227,7 +233,18 @@ def _keywords(text: str, at: int) -> tuple[dict[str, Any], int]:
     call = ast.parse(f"f({text[at:end]})", mode="eval").body
     if not isinstance(call, ast.Call) or call.args or not all(k.arg for k in call.keywords):
         raise ValueError("only keyword arguments are known by name")
-    return {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}, end
+    return {str(k.arg): _with_pairs(ast.literal_eval(k.value)) for k in call.keywords}, end
+
+
+def _with_pairs(value: Any) -> Any:
+    """A value whose keys were written as in JSON: two escapes of surrogates are one character."""
+    if isinstance(value, dict):
+        return {_paired(key) if isinstance(key, str) else key: _with_pairs(each) for key, each in value.items()}
+    return [_with_pairs(each) for each in value] if isinstance(value, list) else value
+
+
+def _paired(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _closing(text: str, at: int) -> int:
@@ -255,8 +272,7 @@ def _closing(text: str, at: int) -> int:
 
 def _marked(text: str, at: int, style: ArgumentStyle, schema: Any) -> tuple[dict[str, Any], int]:
     """Arguments with marks around each."""
-    found: dict[str, Any] = {}
-    as_text = style.open_text is not None
+    written: dict[str, tuple[str, bool]] = {}
     openings = [
         (_opening(style.open), False),
         *([(_opening(style.open_text), True)] if style.open_text else []),
@@ -270,14 +286,17 @@ def _marked(text: str, at: int, style: ArgumentStyle, schema: Any) -> tuple[dict
                 read = None if end < 0 else (opened, plain, end)
                 break
         if read is None:
-            return found, at
+            break
         opened, plain, end = read
-        key, value = opened["key"], text[opened.end() : end]
-        if as_text:
-            found[key] = value if plain else _value(value, _TYPES - {"string"})
-        else:
-            found[key] = _value(value, _types_of(schema, key))
+        written[opened["key"]] = text[opened.end() : end], plain
         at = end + len(style.close)
+    if style.open_text is not None:
+        return {
+            key: value if plain else _value(value, _TYPES - {"string"})
+            for key, (value, plain) in written.items()
+        }, at
+    texts = {key: value for key, (value, _) in written.items()}
+    return {key: _value(value, _Types(schema, texts).of(key)) for key, value in texts.items()}, at
 
 
 def _opening(pattern: str) -> re.Pattern[str]:
@@ -311,47 +330,85 @@ def _json_types(value: Any) -> frozenset[str]:
     return frozenset({"array"}) if isinstance(value, list) else frozenset({"object"})
 
 
-def _types_of(schema: Any, key: str) -> frozenset[str]:
-    """The types that an argument may have; all, where the schema of its tool does not say."""
-    found = [_types(part, schema, 0) for part in _members(schema, schema, key, 0)]
-    return frozenset.intersection(_TYPES, *found)
+class _Types:
+    """The types that the arguments of a call may have; all, where the schema of its tool does not say.
 
+    ``texts``: the arguments as they are written.  Of alternatives, those count that have what they require, and the constants
+    that they say."""
 
-def _members(part: Any, root: Any, key: str, depth: int) -> Iterator[Any]:
-    """The schemas of a member, where a schema that holds in place has them."""
-    if not isinstance(part, dict) or depth > _MAX_DEPTH:
-        return
-    properties = part.get("properties")
-    if isinstance(properties, dict) and key in properties:
-        yield properties[key]
-    elif isinstance(part.get("additionalProperties"), dict):
-        yield part["additionalProperties"]
-    for each in (*_listed(part, "allOf"), _referred(part, root)):
-        yield from _members(each, root, key, depth + 1)
-    branches = [*_listed(part, "anyOf"), *_listed(part, "oneOf")]
-    schemas = [[*_members(each, root, key, depth + 1)] for each in branches]
-    if schemas and all(schemas):
-        yield {"anyOf": [{"allOf": own} for own in schemas]}
+    def __init__(self, root: Any, texts: Mapping[str, str]) -> None:
+        self.root = root
+        self.texts = texts
 
+    def of(self, key: str) -> frozenset[str]:
+        return frozenset.intersection(
+            _TYPES, *(self.types(part, 0) for part in self.members(self.root, key, 0))
+        )
 
-def _types(part: Any, root: Any, depth: int) -> frozenset[str]:
-    if not isinstance(part, dict) or depth > _MAX_DEPTH:
-        return _TYPES
-    types = _TYPES
-    if "type" in part:
-        named = part["type"] if isinstance(part["type"], list) else [part["type"]]
-        types &= {*named, *(["integer"] if "number" in named else [])}
-    if "const" in part:
-        types &= _json_types(part["const"])
-    if isinstance(part.get("enum"), list):
-        types &= frozenset().union(*map(_json_types, part["enum"]))
-    for keyword in ("anyOf", "oneOf"):
-        branches = [_types(each, root, depth + 1) for each in _listed(part, keyword)]
-        if branches:
-            types &= frozenset().union(*branches)
-    for each in (*_listed(part, "allOf"), _referred(part, root)):
-        types &= _types(each, root, depth + 1)
-    return types
+    def members(self, part: Any, key: str, depth: int) -> list[Any]:
+        """The schemas of a member, where a schema that holds in place has them."""
+        if not isinstance(part, dict) or depth > _MAX_DEPTH:
+            return []
+        found: list[Any] = []
+        properties, others = part.get("properties"), part.get("additionalProperties")
+        if isinstance(properties, dict) and key in properties:
+            found.append(properties[key])
+        elif isinstance(others, dict):
+            found.append(others)
+        for each in (*_listed(part, "allOf"), *self.chosen(part, depth), _referred(part, self.root)):
+            found += self.members(each, key, depth + 1)
+        for keyword in ("anyOf", "oneOf"):
+            branches = [branch for branch in _listed(part, keyword) if self.fits(branch, depth + 1)]
+            schemas = [self.members(branch, key, depth + 1) for branch in branches]
+            if schemas and all(schemas):
+                found.append({"anyOf": [{"allOf": own} for own in schemas]})
+        left = part.get("unevaluatedProperties")
+        return found if found or not isinstance(left, dict) else [left]
+
+    def chosen(self, part: dict[str, Any], depth: int) -> list[Any]:
+        """What a condition demands."""
+        if "if" not in part:
+            return []
+        return [part.get("then" if self.fits(part["if"], depth + 1) else "else")]
+
+    def fits(self, part: Any, depth: int) -> bool:
+        """Whether the arguments have what a schema requires, and the values that it lists."""
+        if not isinstance(part, dict) or depth > _MAX_DEPTH:
+            return part is not False
+        required, properties = part.get("required"), part.get("properties")
+        if isinstance(required, list) and any(name not in self.texts for name in required):
+            return False
+        if isinstance(properties, dict):
+            for name in properties.keys() & self.texts.keys():
+                if not self.is_listed(properties[name], self.texts[name]):
+                    return False
+        return all(self.fits(each, depth + 1) for each in (*_listed(part, "allOf"), _referred(part, self.root)))
+
+    def is_listed(self, schema: Any, text: str) -> bool:
+        """Whether a text is one of the values that a schema lists, if it lists any."""
+        if not isinstance(schema, dict) or not ("const" in schema or isinstance(schema.get("enum"), list)):
+            return schema is not False
+        values = [schema["const"]] if "const" in schema else schema["enum"]
+        return any(_value(text, _json_types(value)) == value for value in values)
+
+    def types(self, part: Any, depth: int) -> frozenset[str]:
+        if not isinstance(part, dict) or depth > _MAX_DEPTH:
+            return _TYPES
+        types = _TYPES
+        if "type" in part:
+            named = part["type"] if isinstance(part["type"], list) else [part["type"]]
+            types &= {*named, *(["integer"] if "number" in named else [])}
+        if "const" in part:
+            types &= _json_types(part["const"])
+        if isinstance(part.get("enum"), list):
+            types &= frozenset().union(*map(_json_types, part["enum"]))
+        for keyword in ("anyOf", "oneOf"):
+            branches = [self.types(each, depth + 1) for each in _listed(part, keyword)]
+            if branches:
+                types &= frozenset().union(*branches)
+        for each in (*_listed(part, "allOf"), _referred(part, self.root)):
+            types &= self.types(each, depth + 1)
+        return types
 
 
 def _listed(part: dict[str, Any], keyword: str) -> list[Any]:
@@ -361,11 +418,14 @@ def _listed(part: dict[str, Any], keyword: str) -> list[Any]:
 
 def _referred(part: dict[str, Any], root: Any) -> Any:
     """What a reference within the schema leads to; None where there is none."""
-    reference = part.get("$ref")
+    reference = part.get("$ref", part.get("$dynamicRef"))
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
+    pointer = unquote(reference[1:])
+    if pointer and not pointer.startswith("/"):
+        return _anchored(root, pointer, 0)
     found = root
-    for step in reference.split("/")[1:]:
+    for step in pointer.split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict):
             found = found.get(step)
@@ -374,3 +434,14 @@ def _referred(part: dict[str, Any], root: Any) -> Any:
         else:
             return None
     return found
+
+
+def _anchored(part: Any, name: str, depth: int) -> Any:
+    """The schema with an anchor; None where there is none."""
+    if depth > _MAX_DEPTH or not isinstance(part, (dict, list)):
+        return None
+    if isinstance(part, dict) and name in (part.get("$anchor"), part.get("$dynamicAnchor")):
+        return part
+    inner = part.values() if isinstance(part, dict) else part
+    found = (_anchored(each, name, depth + 1) for each in inner)
+    return next((each for each in found if each is not None), None)
