@@ -15,6 +15,7 @@ from reference import Oracle
 from toys import PIECES, byte_vocabulary, compile_ir, grammar, grammars, term
 
 from maskwright.compiling.compiler import CompiledGrammar, compile_lark, compile_regex
+from maskwright.diffusion import Gap
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
@@ -370,3 +371,12 @@ def test_copies_go_their_own_way() -> None:
                 each.fill(slot)
             text = bytes(token for token in each.tokens if 0 <= token < 256)
             assert text in (b"aa", b"aaaa")
+
+
+@pytest.mark.parametrize("source", ['start: A B*\nA: "a"+\nB: "b"', 'start: "a"+ "b"*'])
+def test_a_slot_behind_a_gap_that_is_left_out(source: str) -> None:
+    """The text before it ended in the slot in front of the gap, until the slot behind it was chosen."""
+    vocabulary = Vocabulary.from_bytes([b"a", b"b", b"", b""], eos_ids=[2], special_ids=[3])
+    canvas = Canvas(compile_lark(source, vocabulary), [b"a", None, Gap(0, 1), None])
+    assert canvas.try_commit(2, EMPTY) and canvas.try_commit(3, 1)
+    assert canvas.witness()[1] in (0, 1) and canvas.witness()[-1] == 1

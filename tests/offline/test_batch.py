@@ -232,6 +232,25 @@ def test_nothing_is_lost_or_doubled_after_a_kill(tmp_path: Path, schema: str, nu
     assert [row["id"] for row in read_rows(output)] == [f"r{i}" for i in range(count)]
 
 
+def test_a_row_that_was_filled_keeps_its_id(
+    tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bad row in front of it that is mended must not take it."""
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    row = json.dumps({"id": "x", "prompt": "p"}) + "\n"
+    source.write_text("{\n" + row)
+    assert batch(str(source), output, "--schema", schema, "--max-tokens", "60") == 1
+    before = output.read_bytes()
+    source.write_text(row + row)
+    capsys.readouterr()
+    assert batch(str(source), output, "--schema", schema, "--max-tokens", "60") == 1
+    assert (
+        "row 2 was filled, and cannot be left out now: the id 'x' is that of line 1"
+        in capsys.readouterr().err
+    )
+    assert output.read_bytes() == before
+
+
 def test_other_settings_and_other_inputs_are_refused(
     tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -235,7 +235,7 @@ def test_tokens_without_bytes_cost_what_the_next_bytes_do() -> None:
 def test_a_text_of_no_bytes_has_one_hole_as_well() -> None:
     made = PartialPrograms(mw.compile_lark('start: "x"*', VOCABULARY))
     nothing = Scored(b"", ())
-    assert [str(each) for each in made.family(nothing)] == ["", "‹text›"]
+    assert [str(each) for each in made.family(nothing)] == ["", "‹start›"]
     assert made.critical_cost(nothing, "x") > 0 and made.critical_cost(nothing, "") == math.inf
     assert made.contains(made.at(nothing, made.critical_cost(nothing, "x")), "x")
 
@@ -360,3 +360,16 @@ def test_a_family_of_very_many_ways_ends_in_time() -> None:
     with pytest.raises(mw.LimitError, match="max_seconds"):
         PartialPrograms(grammar).family(Scored(text, (1.0,) * len(text)))
     assert PartialPrograms(grammar).family(Scored(b"[[1]]", (1.0,) * 5))
+
+
+def test_a_hole_in_place_of_everything_is_any_text() -> None:
+    """A symbol that happens to have all of a text is not what others must have."""
+    grammar = mw.compile_lark(
+        'start: query | update\nquery: "get " thing\nupdate: "set " thing\nthing: "ab" | "cd"', VOCABULARY
+    )
+    written = Scored(b"get ab", (0.5,) * 6)
+    for symbols, whole in ((["query", "update", "thing"], "‹text›"), (["query", "start"], "‹start›")):
+        made = PartialPrograms(grammar, symbols)
+        family = made.family(written)
+        assert str(family[-1]) == whole and made.contains(family[-1], "set cd")
+        assert all("‹query›" not in str(each) for each in family)

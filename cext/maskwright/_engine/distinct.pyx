@@ -168,9 +168,11 @@ cdef int64_t distinct_rank(Core* core, const Thread& thread, int32_t goal, cbool
     return first - cost
 
 
-cdef cbool distinct_skips(const TrackerState& at, uint8_t byte, cbool typed) noexcept nogil:
-    # Other spellings of the same string: a search needs one of each.
+cdef cbool distinct_skips(const TrackerState& at, const LexState* lex, uint8_t byte, cbool typed) noexcept nogil:
+    # Other spellings of the same string: a search needs one of each.  A lexeme that says spellings itself may have few of them.
     if at.mode != TRACK_STRING or at.escape == 0 or typed:
+        return False
+    if lex != NULL and lex.automaton.kind == KIND_TEXT and lex.automaton.spelling == SPELLING_UTF8:
         return False
     if at.escape == 1:
         return byte == 47
@@ -248,7 +250,7 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
     if plain and bits_has(first, BACKSLASH):
         out.push_back(BACKSLASH)
     for byte in range(256):
-        if bits_has(first, <uint8_t>byte) and not distinct_skips(at, <uint8_t>byte, node.typed):
+        if bits_has(first, <uint8_t>byte) and not distinct_skips(at, node.thread.lex, <uint8_t>byte, node.typed):
             if byte != BACKSLASH or not plain:
                 out.push_back(<uint8_t>byte)
 

@@ -5,6 +5,7 @@
 # spells, so that "\u0061" is the key a.  With other keys allowed, every name is still tracked:
 # a name whose tag is not allowed must not pass as another key.
 
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from maskwright._engine.sizes cimport bits_set
@@ -14,6 +15,13 @@ from maskwright._engine.lexeme_texts cimport (
     BACKSLASH, FORM_OUTSIDE, FORM_TEXT, hex_digit, LEX_DEAD, lex_new_state, QUOTE, short_escape, short_spells,
     SLASH, text_step, unit_spells
 )
+
+
+cdef struct UsedPlace:
+    # A place in a set of used keys (textsets.hpp), and what the other keys are there.
+    int32_t used
+    int32_t used_at
+    LexState* base
 
 
 cdef cbool key_any_allowed(const Automaton* keys, const KeyPosition* at) noexcept nogil:
@@ -393,6 +401,34 @@ cdef LexState* key_start(Automaton* keys, int32_t low, int32_t high, cbool other
     return key_intern(keys, place) if key_completable(keys, place) else LEX_DEAD
 
 
+cdef int64_t key_used_within(const Automaton* keys, const KeyPlace& place) noexcept nogil:
+    # Of the used keys that agree so far, how many are among the other keys.
+    cdef const TextSets* used = keys.keyset.used
+    cdef vector[UsedPlace] work
+    cdef vector[uint8_t] ahead
+    cdef UsedPlace at, behind
+    cdef uint8_t byte
+    cdef int64_t count = 0
+    at.used, at.used_at, at.base = place.at.used, place.at.used_at, place.base
+    if place.at.where == KEY_START:
+        at.base = text_step(at.base, QUOTE)
+    work.push_back(at)
+    while not work.empty():
+        at = work.back()
+        work.pop_back()
+        if at.base == LEX_DEAD:
+            continue
+        if used.ends(at.used, at.used_at) and text_step(at.base, QUOTE) != LEX_DEAD:
+            count += 1
+        used.next(at.used, at.used_at, ahead)
+        for byte in ahead:
+            behind = at
+            behind.base = text_step(at.base, byte)
+            used.step(behind.used, behind.used_at, byte)
+            work.push_back(behind)
+    return count
+
+
 cdef cbool key_completable(Automaton* keys, const KeyPlace& place) noexcept nogil:
     # Whether some key is left from here, though some other keys are used.
     cdef LexState* state
@@ -412,7 +448,11 @@ cdef cbool key_completable(Automaton* keys, const KeyPlace& place) noexcept nogi
         state.alive = 2
         if key_any_allowed(keys, &place.at):
             state.alive = 1
-        elif not whole:
+        elif whole:
+            # What is used need not be among these others: where there are kinds of them, it may be of another kind.
+            if dfa_more_texts(place.base.automaton.dfa, place.base.dfa_state, key_used_within(keys, place)):
+                state.alive = 1
+        else:
             for byte in range(256):
                 behind = place
                 if key_move(keys, &behind, <uint8_t>byte):

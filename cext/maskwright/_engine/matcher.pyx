@@ -51,7 +51,8 @@ cdef class Matcher(Position):
 
         ``bitmask``: int32 [batch, ceil(V / 32)] (or one row), numpy or torch on the CPU; bit
         ``id % 32`` of word ``id // 32``, least significant first, 1 = allowed.  An EOS token is
-        allowed exactly when the text is complete; after EOS only EOS is.
+        allowed exactly when the text is complete; after EOS only EOS is, so that rows that have ended can be drawn from, too
+        (``accept_token`` takes none of these).
         Raises ``BitmaskError`` when it does not have that type, shape or row.
         """
         cdef Py_buffer view

@@ -91,10 +91,7 @@ class Rules:
         if isinstance(body, Record):
             return _Places(self, body, name).start()
         if isinstance(body, Distinct):
-            raise Inexact(
-                f"{_where(name)}the items of an array must be different (uniqueItems), which no finite number of "
-                "states can know"
-            )
+            raise Inexact(_different_items(name))
         if isinstance(body, Indented):
             raise Inexact(f"{_where(name)}blocks by indentation are told apart by their column")
         return body
@@ -113,6 +110,10 @@ class Rules:
             more = Seq((Ref(body.rest if count else body.first), Ref(behind)))
             behind = self.add(name, Choice((EMPTY, more)) if count >= body.min else more)
         return Ref(behind)
+
+
+def _different_items(name: str) -> str:
+    return f"{_where(name)}the items of an array must be different (uniqueItems), which no finite number of states can know"
 
 
 def _where(name: str) -> str:
@@ -138,6 +139,8 @@ class _Places:
 
     def start(self) -> Expr:
         record = self.record
+        if record.others and record.unique and record.bare:
+            raise Inexact(_different_items(self.name))
         if record.others and record.unique:
             raise Inexact(
                 f"{_where(self.name)}no two undeclared members of an object may have one name, which no finite number of "

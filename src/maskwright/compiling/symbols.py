@@ -141,6 +141,8 @@ class Symbols:
         self._events: dict[int, tuple[int, int, bool]] = {}
         self._waiting: dict[tuple[int, int], bool] = {}
         self._alive: dict[int, tuple[bool, bool, bool]] = {}
+        self.whole = self._rules.get(self._tracer.start_rule)
+        """The symbol that every text is; None where it is none of the names."""
         self._root = _Call(self._tracer.start_rule)
         column = _Column(self, {(self._rule(self._root.rule)[0], self._root, -1): _NONE}, 0)
         self.start = Reading(self, 0, [(0, column, -1)])

@@ -467,7 +467,8 @@ class Canvas(HoldsSets):
         """Whether a beam search finds a witness; it may take half of the budget.  That it finds none says nothing."""
         reading = self.reading
         first = first if keep else 0
-        while first > 0 and reading.tokens[first - 1] == OPEN:
+        # Back to where open slots begin, and to where the witness has not ended yet.
+        while first > 0 and (reading.tokens[first - 1] == OPEN or self._states[first] < 0):
             first -= 1
         state = self._states[first] if first > 0 else int(self.sets.start)
         reading.steps_left = budget / 2

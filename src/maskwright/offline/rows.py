@@ -54,6 +54,8 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "logprobs": (False,),
     "top_logprobs": (0,),
     "parallel_tool_calls": (True, False),
+    "tools": ([],),
+    "functions": ([],),
 }
 """Members that may be there with values that change nothing."""
 _CONSTRAINTS = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
@@ -252,7 +254,7 @@ class Reader:
                 options[_SAMPLING[name]] = _option(name, value, place)
             elif name == "stream" and value is not False:
                 raise RowError("a row of a batch is answered whole: leave it out", place)
-            elif self.is_forwarded or value in _NEUTRAL.get(name, ()) or value == []:
+            elif self.is_forwarded or value in _NEUTRAL.get(name, ()):
                 continue
             else:
                 raise RowError("this option is not supported here: leave it out", place)
@@ -318,8 +320,9 @@ def _option(name: str, value: Any, place: str) -> Any:
         **dict.fromkeys(("temperature", "top_p", "min_p", "repetition_penalty"), (int, float)),
     }
     if not isinstance(value, kinds.get(name, (int,))) or isinstance(value, bool):
+        wanted = "a whole number" if name not in kinds else "a number"
         raise RowError(
-            f"expected {'a text or a list of texts' if name == 'stop' else 'a number'}, got {_kind(value)}",
+            f"expected {'a text or a list of texts' if name == 'stop' else wanted}, got {_kind(value)}",
             place,
         )
     if name == "n" and value not in range(1, MAX_OUTPUTS + 1):

@@ -160,6 +160,10 @@ def _survey(source: Path, reader: Reader, journal: Journal, report: Callable[[Ba
                 error.id, error.shape = row.id, row.shape
                 raise error
         except RowError as error:
+            if line.number in journal.done:
+                raise MaskwrightError(
+                    f"{journal.path}: row {line.number} was filled, and cannot be left out now: {error.message}"
+                ) from None
             summary.bad += 1
             found.skipped.add(line.number)
             report(BadRow(line.number, error.id, error.shape, error.place, error.message))

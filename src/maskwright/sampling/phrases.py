@@ -19,7 +19,7 @@ import numpy as np
 from maskwright.base.arguments import check_type, listed, real
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.sampling.constraints import Constraint
-from maskwright.sampling.logspace import Floats, Integers, log_sum_exp
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
 from maskwright.sampling.models import LanguageModel, ModelState
 from maskwright.sampling.posterior import Posterior
 from maskwright.sampling.sequential import smc
@@ -163,6 +163,8 @@ class _Guided(LanguageModel):
         row = logprobs.copy()
         row[chosen] += self.boost
         total = float(log_sum_exp(row[None])[0])
+        if total == MINUS_INFINITY:
+            total = 0.0  # nothing can follow: whoever came here has no weight
         self.seen[prefix] = (total, frozenset(chosen.tolist()))
         row -= total
         return row

@@ -25,6 +25,9 @@ from maskwright.sampling.models import LanguageModel, ModelState
 from maskwright.sampling.verdicts import checked
 from maskwright.search.result import Found, SearchResult, allowed_scores, check_problem, number
 
+_ROUNDED = 1e-9
+"""By so much (nats) may rounding lift a reward above its bound."""
+
 Weight = Callable[[list[int]], float]
 
 
@@ -171,11 +174,12 @@ def _take(
     log_p = parent.log_p + float(children.scores[rank])
     ids = parent.ids if token == end else [*parent.ids, token]
     bound = judge.reward(ids) if token == end else judge.bound(ids)
-    if bound > parent.bound:
+    if bound > parent.bound + _ROUNDED:
         name = "reward" if token == end else "bound"
         raise MaskwrightError(
-            f"{name}({ids}) is {math.exp(bound):g}, larger than {math.exp(parent.bound):g}, the bound for {parent.ids}"
+            f"{name}({ids}) is {math.exp(bound):.12g}, larger than {math.exp(parent.bound):.12g}, the bound for {parent.ids}"
         )
+    bound = min(bound, parent.bound)
     if token == end:
         push(log_p + bound, Found(list(ids), log_p, log_p + bound))
     elif bound > MINUS_INFINITY:

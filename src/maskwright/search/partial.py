@@ -149,7 +149,7 @@ class PartialPrograms:
         if found is None:
             raise MaskwrightError(f"{text[:60]!r} is no text of the grammar")
         with deadline(self.grammar._core.limits.max_seconds):
-            frontier = _Tree(found, len(text), self._symbols.names).frontier(costs)
+            frontier = _Tree(found, len(text), self._symbols).frontier(costs)
         return [PartialProgram(text, way.holes(), way.cost) for way in reversed(frontier)]
 
     def at(self, written: Scored, threshold: float) -> PartialProgram:
@@ -321,11 +321,13 @@ class _Way:
 class _Tree:
     """Occurrences that lie within each other: of those that overlap, the first one; of those of one part, the one named first."""
 
-    def __init__(self, occurrences: Sequence[Occurrence], length: int, names: Sequence[str]) -> None:
+    def __init__(self, occurrences: Sequence[Occurrence], length: int, symbols: Symbols) -> None:
+        names = symbols.names
         spans: dict[tuple[int, int], str] = {}
         for symbol, start, end in sorted(occurrences, key=lambda each: names.index(each.symbol)):
             spans.setdefault((start, end), symbol)
-        self.holes = [Hole(WHOLE, 0, length)]
+        # One hole in place of everything stands for every text: another symbol that has all of this one must not be its name.
+        self.holes = [Hole(symbols.whole or WHOLE, 0, length)]
         self.children: list[list[int]] = [[]]
         around = [0]
         for (start, end), symbol in sorted(spans.items(), key=lambda each: (each[0][0], -each[0][1])):
@@ -334,7 +336,6 @@ class _Tree:
             if end > self.holes[around[-1]].end:
                 continue
             if (start, end) == (0, length):
-                self.holes[0] = Hole(symbol, 0, length)
                 continue
             self.children[around[-1]].append(len(self.holes))
             around.append(len(self.holes))

@@ -21,8 +21,9 @@ import numpy as np
 from maskwright.base.arguments import check_function, check_type, generator, listed, one_of, real, whole
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
+from maskwright.sampling.combinations import normalized_rows
 from maskwright.sampling.constraints import END, Constraint, Everything, GrammarConstraint, Product
-from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
 from maskwright.sampling.models import LanguageModel, ModelState, one_end
 from maskwright.sampling.sequential import smc
 from maskwright.sampling.verdicts import checked
@@ -201,7 +202,8 @@ def search(
     constraint = chosen[0] if len(chosen) == 1 else Product(chosen) if chosen else Everything()
     check_problem(model, constraint, budget=(budget, 1), max_tokens=(strategy.max_tokens, 1))
     check_function(reward, "reward")
-    metered = _Metered(model, budget, strategy.temperature)
+    # What is likeliest is the same at all temperatures, but differences may be rounded away at high ones.
+    metered = _Metered(model, budget, 1.0 if strategy.method == "greedy" else strategy.temperature)
     judged = _Judged(reward)
     rng = generator(seed)
     with contextlib.suppress(_SpentError):
@@ -257,11 +259,11 @@ class _Metered(LanguageModel):
         if self._temperature == 1.0:
             return logprobs
         scores = one_end(logprobs, self.eos_ids)
-        # The largest one stays at 0; others may go beyond what a double holds.
+        # The largest one stays at 0; others may go beyond what a double holds.  A row may have none (`product`).
+        top = scores.max(axis=1, keepdims=True)
         with np.errstate(over="ignore"):
-            scores = (scores - scores.max(axis=1, keepdims=True)) / self._temperature
-        found: Floats = scores - log_sum_exp(scores)[:, None]
-        return found
+            scores = (scores - np.where(top > MINUS_INFINITY, top, 0.0)) / self._temperature
+        return normalized_rows(scores)
 
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
         self.pay(len(prefixes))

@@ -187,9 +187,7 @@ def test_names_that_python_normalises_are_refused() -> None:
             mw.StructuralTag.from_tools(
                 [{"type": "function", "function": {"name": name}}], "required", template="gemma3"
             )
-    assert takes(
-        "gemma3", tools_with({"type": "object", "properties": {"\u03bc": INTEGER}}), "[f(\u03bc=1)]"
-    )
+    assert takes("gemma3", tools_with({"type": "object", "properties": {"\u03bc": INTEGER}}), "[f(\u03bc=1)]")
 
 
 def test_keys_in_python_may_be_escaped_as_in_json() -> None:

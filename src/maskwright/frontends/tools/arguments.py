@@ -428,9 +428,7 @@ class _Arguments:
 
 def is_python_name(name: str) -> bool:
     """Whether Python reads a name as it is written: it normalises names, and keeps some for itself."""
-    return (
-        name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
-    )
+    return name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
 
 
 def _literal(text: str) -> Expr:

@@ -239,7 +239,9 @@ def _keywords(text: str, at: int) -> tuple[dict[str, Any], int]:
 def _with_pairs(value: Any) -> Any:
     """A value whose keys were written as in JSON: two escapes of surrogates are one character."""
     if isinstance(value, dict):
-        return {_paired(key) if isinstance(key, str) else key: _with_pairs(each) for key, each in value.items()}
+        return {
+            _paired(key) if isinstance(key, str) else key: _with_pairs(each) for key, each in value.items()
+        }
     return [_with_pairs(each) for each in value] if isinstance(value, list) else value
 
 
@@ -382,7 +384,9 @@ class _Types:
             for name in properties.keys() & self.texts.keys():
                 if not self.is_listed(properties[name], self.texts[name]):
                     return False
-        return all(self.fits(each, depth + 1) for each in (*_listed(part, "allOf"), _referred(part, self.root)))
+        return all(
+            self.fits(each, depth + 1) for each in (*_listed(part, "allOf"), _referred(part, self.root))
+        )
 
     def is_listed(self, schema: Any, text: str) -> bool:
         """Whether a text is one of the values that a schema lists, if it lists any."""

@@ -48,6 +48,10 @@ def read(tokenizer: Any, at_start: bool) -> TokenTable:
         found = ((i, reading.start(strings[i])) for i in spelled)
         start_tokens = {i: data for i, data in found if data != tokens[i]}
         verify_start(tokens, start_tokens, spelled, tokenizer.decode, source, byte_ids)
+    elif at_start:
+        # What such a decoder writes, a wrapper may change.
+        spelled = [i for i in ordinary if tokens[i]]
+        verify_start(tokens, {}, spelled, tokenizer.decode, source, byte_ids)
     return TokenTable(
         tokens=tokens,
         special_tokens={strings[i]: i for i in sorted(special_ids)},

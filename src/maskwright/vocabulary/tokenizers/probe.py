@@ -40,6 +40,9 @@ def verify(
     wrong = [sequence for sequence in sequences if not probe.agrees(sequence)]
     if wrong:
         raise probe.mismatch(wrong, source)
+    blank = [i for i in ids if tokens[i].startswith(b" ") or tokens[i].endswith(b" ")]
+    for last in random.Random(0).sample(blank, min(len(blank), _STARTS)):
+        probe.check_end(last, source)
 
 
 def verify_start(
@@ -93,6 +96,16 @@ class _Probe:
 
     def agrees(self, ids: Sequence[int]) -> bool:
         return self.decode([self.anchor, *ids, self.anchor]) == self.expected(ids)
+
+    def check_end(self, last: int, source: str) -> None:
+        """A blank at the end of a text is there as it is in the middle."""
+        found, data = self.decode([self.anchor, last]), self.tokens[last]
+        expected = self.start + data.decode("utf-8", "replace")
+        if found != expected and "\ufffd" not in expected:
+            raise VocabularyError(
+                f"{source}: decode() disagrees with the token bytes at the end of a text: ids {[self.anchor, last]} decode to "
+                f"{found!r}, bytes say {expected!r}; pass the exact bytes with Vocabulary.from_bytes"
+            )
 
     def mismatch(self, wrong: Sequence[Sequence[int]], source: str) -> VocabularyError:
         examples = "; ".join(self._example(ids) for ids in wrong[:_EXAMPLES])

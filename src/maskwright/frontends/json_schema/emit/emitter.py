@@ -53,7 +53,7 @@ from maskwright.ir.grammar import (
 )
 from maskwright.limits import Limits
 from maskwright.regular.dfa import difference, intersect
-from maskwright.regular.expressions import NOTHING
+from maskwright.regular.expressions import NOTHING, alt
 from maskwright.regular.memo import remembered
 
 _MANY = 64
@@ -186,7 +186,7 @@ class Emitter:
         if isinstance(group, StringGroup):
             return string_term(group, self.limits, self.spelling)
         if isinstance(group, NumberGroup):
-            return _number(group, self.limits, self.options.max_number_digits)
+            return _number(group, self.limits, self.options.max_number_digits, self.options.plain_integers)
         if isinstance(group, (ObjectGroup, ArrayGroup)):
             # What is said of parts may come again beside other types, and in other unions.
             found = self._made.get(group)
@@ -236,20 +236,26 @@ def _any_grammar(options: SchemaOptions, limits: Limits) -> Grammar:
 _ANY_NUMBER, _ANY_INTEGER = NumberGroup(), NumberGroup(integral=True)
 
 
-def _number(group: NumberGroup, limits: Limits, digits: int) -> Expr:
+def _number(group: NumberGroup, limits: Limits, digits: int, plain_integers: bool) -> Expr:
     if group in (_ANY_NUMBER, _ANY_INTEGER):
         return Term(number_lexeme(digits, group == _ANY_INTEGER))
-    return _number_term(group, limits, digits)
+    return _number_term(group, limits, digits, plain_integers and group.values is not None)
 
 
 @remembered(1024)
-def _number_term(group: NumberGroup, limits: Limits, digits: int) -> Expr:
+def _number_term(group: NumberGroup, limits: Limits, digits: int, plain_values: bool) -> Expr:
+    """``plain_values``: of the values of the group, integers have neither fraction nor exponent."""
     divided = group.multiples or group.non_multiples or group.excluded
     if group.plain and group.values is None and not divided:
         language = plain_integers(*integer_bounds(group.low, group.high), digits)
     else:
         if group.values is not None:
             language = values_texts(group.values, digits)
+            if plain_values:
+                whole = tuple(value for value in in_time(group.values) if value == value.to_integral_value())
+                others = tuple(value for value in in_time(group.values) if value != value.to_integral_value())
+                plain = intersect((values_texts(whole, digits), plain_integers(None, None, None)), limits)
+                language = alt(plain, values_texts(others, digits)) if others else plain
         else:
             language = written_numbers(
                 group.low,
@@ -269,5 +275,5 @@ def _number_term(group: NumberGroup, limits: Limits, digits: int) -> Expr:
     return (
         FAIL
         if language == NOTHING
-        else Term(Lexeme(("number", group, digits, limits.max_multiple_remainders), language))
+        else Term(Lexeme(("number", group, digits, limits.max_multiple_remainders, plain_values), language))
     )
