@@ -299,6 +299,16 @@ def test_wrapper_that_rewrites_text_is_refused():
         Vocabulary.from_huggingface(tokenizer)
 
 
+@pytest.mark.parametrize(("method", "where"), [("rstrip", "at the end"), ("lstrip", "for the start")])
+def test_wrapper_that_strips_an_end_is_refused(method, where):
+    class Stripping(transformers.PreTrainedTokenizerFast):
+        def decode(self, token_ids, **kwargs):
+            return getattr(super().decode(token_ids, **kwargs), method)()
+
+    with pytest.raises(VocabularyError, match=rf"Stripping: decode\(\) disagrees .* {where} of a text"):
+        Vocabulary.from_huggingface(Stripping(tokenizer_object=byte_level(), eos_token="</s>"))
+
+
 def test_wrapper_that_joins_tokens_is_refused():
     class Collapsing(transformers.PreTrainedTokenizerFast):
         def decode(self, token_ids, **kwargs):

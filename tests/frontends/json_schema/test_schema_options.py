@@ -380,3 +380,22 @@ class TestCommandLine:
     def test_wrong_values_are_usage(self, tmp_path: Any, options: list[str], capsys: Any) -> None:
         assert self.check(tmp_path, {}, "1", *options) == 2
         assert options[1] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"enum": [1, 2]}, ["1", "2"], ["1.0", "2.00"]),
+        ({"const": 10}, ["10"], ["10.0"]),
+        ({"enum": [0, -1]}, ["0", "-1"], ["0.0", "-1.0"]),
+        ({"type": "integer", "enum": [1, 2]}, ["1"], ["1.0"]),
+        ({"enum": [1, 1.5, "a"]}, ["1", "1.5", "1.50", '"a"'], ["1.0"]),
+        ({"const": {"a": [1]}}, ['{"a":[1]}'], ['{"a":[1.0]}']),
+        ({"type": "number", "minimum": 1}, ["1", "1.0", "1e1"], []),
+    ],
+)
+def test_plain_integers_in_lists_of_values(schema: Any, good: list[str], bad: list[str]) -> None:
+    plain, any_form = compiled(schema, plain_integers=True), compiled(schema)
+    assert all(accepts(plain, text) for text in good)
+    for text in bad:
+        assert not accepts(plain, text) and (accepts(any_form, text) or schema.get("type") == "integer")
