@@ -209,3 +209,10 @@ def test_wrong_tools_are_refused_by_readers(tools: Any) -> None:
 def test_another_kind_of_thinking_is_refused_by_readers() -> None:
     with pytest.raises(mw.GrammarError, match="is not one of auto, required, prompt, off"):
         mw.ToolTemplate.load("qwen3").parse("<think>x</think>hi", thinking="nonsense")  # type: ignore[arg-type]
+
+
+def test_schemas_that_refer_to_themselves_are_read_in_time() -> None:
+    parameters = {"anyOf": [{"$ref": "#"}] * 6, "allOf": [{"$ref": "#"}] * 3, "properties": {"n": INTEGER}}
+    text = "<tool_call>\n<function=f>\n<parameter=n>\n5\n</parameter>\n</function>\n</tool_call>"
+    (call,) = mw.ToolTemplate.load("qwen3_coder").parse(text, tools_with(parameters)).calls
+    assert call.arguments == {"n": 5}

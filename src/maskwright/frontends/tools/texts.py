@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 32
 """Of schemas, where the types of an argument are looked for."""
+_MAX_STEPS = 10_000
+"""For one argument: schemas may refer to themselves in several places."""
 _TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 _PLACEHOLDER = re.compile(r"\{(name|json_name|index)\}")
 _JSON = json.JSONDecoder()
@@ -298,7 +300,8 @@ def _marked(text: str, at: int, style: ArgumentStyle, schema: Any) -> tuple[dict
             for key, (value, plain) in written.items()
         }, at
     texts = {key: value for key, (value, _) in written.items()}
-    return {key: _value(value, _Types(schema, texts).of(key)) for key, value in texts.items()}, at
+    types = _Types(schema, texts)
+    return {key: _value(value, types.of(key)) for key, value in texts.items()}, at
 
 
 def _opening(pattern: str) -> re.Pattern[str]:
@@ -341,15 +344,22 @@ class _Types:
     def __init__(self, root: Any, texts: Mapping[str, str]) -> None:
         self.root = root
         self.texts = texts
+        self.steps = 0
+
+    def ends(self, part: Any, depth: int) -> bool:
+        """Whether a schema says nothing more: it is no object, or has been looked at for long."""
+        self.steps += 1
+        return not isinstance(part, dict) or depth > _MAX_DEPTH or self.steps > _MAX_STEPS
 
     def of(self, key: str) -> frozenset[str]:
+        self.steps = 0
         return frozenset.intersection(
             _TYPES, *(self.types(part, 0) for part in self.members(self.root, key, 0))
         )
 
     def members(self, part: Any, key: str, depth: int) -> list[Any]:
         """The schemas of a member, where a schema that holds in place has them."""
-        if not isinstance(part, dict) or depth > _MAX_DEPTH:
+        if self.ends(part, depth):
             return []
         found: list[Any] = []
         properties, others = part.get("properties"), part.get("additionalProperties")
@@ -375,7 +385,7 @@ class _Types:
 
     def fits(self, part: Any, depth: int) -> bool:
         """Whether the arguments have what a schema requires, and the values that it lists."""
-        if not isinstance(part, dict) or depth > _MAX_DEPTH:
+        if self.ends(part, depth):
             return part is not False
         required, properties = part.get("required"), part.get("properties")
         if isinstance(required, list) and any(name not in self.texts for name in required):
@@ -396,7 +406,7 @@ class _Types:
         return any(_value(text, _json_types(value)) == value for value in values)
 
     def types(self, part: Any, depth: int) -> frozenset[str]:
-        if not isinstance(part, dict) or depth > _MAX_DEPTH:
+        if self.ends(part, depth):
             return _TYPES
         types = _TYPES
         if "type" in part:
