@@ -122,6 +122,7 @@ def test_refused_options(generator: mw.Generator) -> None:
         ('{"a/b~":"\\"{', ("/a~1b~0",)),
         ('{"a\\"b": [1,', ('/a"b/1', '/a"b')),
         ('{"\\u00e9": {"x', ("/\u00e9",)),
+        ('{"a\\x": [1,', ("/a\\x/1", "/a\\x")),
         ("12", ()),
     ],
 )

@@ -31,6 +31,14 @@ def partial_value(text: str) -> Any:
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*("?)|[][{}:,]|[^][{}:,"\s]+', re.DOTALL)
 
 
+def _decoded(key: str) -> str:
+    """What a quoted key spells; as it stands, where that is no JSON or has not ended."""
+    try:
+        return str(json.loads(key))
+    except ValueError:
+        return key.strip('"')
+
+
 def open_parts(text: str) -> tuple[str, ...]:
     """JSON pointers of the values that are open at the end of the beginning of a JSON text, the innermost first.
 
@@ -58,7 +66,7 @@ def open_parts(text: str) -> tuple[str, ...]:
                 stack[-1] = (kind, str(int(at) + 1) if kind == "[" else "")
             value_open = bool(stack) and stack[-1][0] == "["
         elif token[0] == '"' and not value_open:
-            key = json.loads(token) if found[1] else token[1:]
+            key = _decoded(token)
         else:
             # A number may go on; what is closed or a whole literal may not.
             value_open = not (found[1] or token in ("true", "false", "null"))

@@ -123,7 +123,7 @@ class PartialPrograms:
     """The partial programs of texts of a grammar, with holes of some of its ``symbols`` (None: its rules, or values of a schema;
     see ``Symbols``).
 
-    Of symbols that derive the same part of a text, the hole has the one that comes first, in ``symbols`` or in the grammar.  Raises ``GrammarError`` for symbols that the grammar does not have.
+    Of symbols that derive the same part of a text, the hole has the one that comes first, in ``symbols`` or in the grammar; of the whole text, the start symbol, or "text" where it is none of them.  Raises ``GrammarError`` for symbols that the grammar does not have.
     """
 
     def __init__(self, grammar: CompiledGrammar, symbols: Sequence[str] | None = None) -> None:

@@ -133,6 +133,10 @@ CONDITION = {
 }
 
 
+EITHER = {"properties": {"k": INTEGER, "v": {"type": ["integer", "string"]}}, "required": ["k", "v"]}
+WAYS = {"then": {"properties": {"v": STRING}}, "else": {"properties": {"v": INTEGER}}}
+
+
 @pytest.mark.parametrize(
     ("parameters", "arguments"),
     [
@@ -149,6 +153,38 @@ CONDITION = {
             {"n": "5"},
         ),
         ({"unevaluatedProperties": STRING}, {"zip": "12345"}),
+        # Conditions that are not looked at say nothing.
+        ({**EITHER, "if": {"properties": {"k": {"minimum": 10}}}, **WAYS}, {"k": 1, "v": 5}),
+        ({**EITHER, "if": {"not": {"required": ["k"]}}, **WAYS}, {"k": 1, "v": 5}),
+        ({**EITHER, "if": {"anyOf": [{"required": ["z"]}]}, **WAYS}, {"k": 1, "v": 5}),
+        ({**EITHER, "if": {"required": ["z"]}, **WAYS}, {"k": 1, "v": 5}),
+        ({**EITHER, "if": {"required": ["k"]}, **WAYS}, {"k": 1, "v": "5"}),
+        (
+            {
+                "properties": {"k": STRING},
+                "dependentSchemas": {"k": {"properties": {"v": INTEGER}, "required": ["v"]}},
+                "unevaluatedProperties": STRING,
+            },
+            {"k": "x", "v": 5},
+        ),
+        (
+            {
+                "$defs": {"A": {"const": "a"}},
+                "anyOf": [
+                    {"properties": {"k": {"$ref": "#/$defs/A"}, "v": STRING}},
+                    {"properties": {"k": {"const": "b"}, "v": INTEGER}},
+                ],
+            },
+            {"k": "a", "v": "5"},
+        ),
+        (
+            {
+                "x": {"const": {"$anchor": "v"}},
+                "$defs": {"a": {"$anchor": "v", **INTEGER}},
+                "properties": {"n": {"$ref": "#v"}},
+            },
+            {"n": 5},
+        ),
         ({"allOf": [{"properties": {"n": INTEGER}}], "unevaluatedProperties": STRING}, {"n": 5}),
         (
             {
@@ -216,3 +252,36 @@ def test_schemas_that_refer_to_themselves_are_read_in_time() -> None:
     text = "<tool_call>\n<function=f>\n<parameter=n>\n5\n</parameter>\n</function>\n</tool_call>"
     (call,) = mw.ToolTemplate.load("qwen3_coder").parse(text, tools_with(parameters)).calls
     assert call.arguments == {"n": 5}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "value"),
+    [
+        # No alternative fits: what all of them say.
+        ({"anyOf": [{"properties": {"k": STRING, "v": STRING}, "required": ["k", "v"]}]}, "5"),
+        (
+            {"properties": {"v": STRING}, "anyOf": [{"properties": {f"w{i}": STRING}} for i in range(4900)]},
+            "5",
+        ),
+        # What is no schema says nothing, and raises nothing.
+        ({"anyOf": [{"required": [["x"]], "properties": {"v": STRING}}]}, "5"),
+        ({"properties": {"v": {"type": [["x"], "integer"]}}}, 5),
+        ({"properties": {"v": {"$ref": "#/allOf/\u00b2"}}, "allOf": []}, 5),
+    ],
+)
+def test_texts_and_schemas_without_masks(parameters: Any, value: Any) -> None:
+    text = "<tool_call>\n<function=f>\n<parameter=v>\n5\n</parameter>\n</function>\n</tool_call>"
+    (call,) = mw.ToolTemplate.load("qwen3_coder").parse(text, tools_with(parameters)).calls
+    assert call.arguments == {"v": value}
+
+
+def test_a_trigger_of_blanks_and_a_name_leaves_text() -> None:
+    data = {
+        "name": "x",
+        "trigger": "\n{name}(",
+        "calls": {"place": "start"},
+        "call": {"begin": "\n{name}(", "end": ")"},
+    }
+    tag = mw.StructuralTag.from_tools(tools_with(TEXT), "none", template=data)
+    matcher = mw.compile(tag, BYTES).matcher()
+    assert matcher.accept_bytes(b"hello") and matcher.is_accepting

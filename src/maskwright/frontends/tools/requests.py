@@ -170,7 +170,9 @@ class _Builder:
             text["excludes"] = list(marks)
         if self.template.calls.start and self.names:
             # Readers take whatever begins so for a call, whether or not there is such a tool.
-            text["begins_without"] = _PIECES.split(trigger)[0].rstrip()
+            head = _PIECES.split(trigger)[0].rstrip()
+            if head:
+                text["begins_without"] = head
         return text
 
     def calls_in_text(self, schemas: Mapping[str, Any], once: bool, at_least_one: bool = False) -> Format:

@@ -21,6 +21,12 @@ _MAX_DEPTH = 32
 """Of schemas, where the types of an argument are looked for."""
 _MAX_STEPS = 10_000
 """For one argument: schemas may refer to themselves in several places."""
+_VALUES = frozenset({"const", "enum", "default", "examples"})
+"""Keywords with values in them that are no schemas."""
+_SAID_ASIDE = frozenset({"title", "description", "$comment", "default", "examples"})
+_LISTING = _SAID_ASIDE | {"const", "enum"}
+_LOOKED_AT = _SAID_ASIDE | {"required", "properties", "allOf", "$ref"}
+"""What ``_Types.fits`` judges, of a member and of an object."""
 _TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 _PLACEHOLDER = re.compile(r"\{(name|json_name|index)\}")
 _JSON = json.JSONDecoder()
@@ -345,6 +351,7 @@ class _Types:
         self.root = root
         self.texts = texts
         self.steps = 0
+        self._anchors: dict[str, Any] | None = None
 
     def ends(self, part: Any, depth: int) -> bool:
         """Whether a schema says nothing more: it is no object, or has been looked at for long."""
@@ -353,9 +360,9 @@ class _Types:
 
     def of(self, key: str) -> frozenset[str]:
         self.steps = 0
-        return frozenset.intersection(
-            _TYPES, *(self.types(part, 0) for part in self.members(self.root, key, 0))
-        )
+        members = self.members(self.root, key, 0)
+        self.steps = 0
+        return frozenset.intersection(_TYPES, *(self.types(part, 0) for part in members))
 
     def members(self, part: Any, key: str, depth: int) -> list[Any]:
         """The schemas of a member, where a schema that holds in place has them."""
@@ -365,41 +372,59 @@ class _Types:
         properties, others = part.get("properties"), part.get("additionalProperties")
         if isinstance(properties, dict) and key in properties:
             found.append(properties[key])
-        elif isinstance(others, dict):
+        elif isinstance(others, dict) and "patternProperties" not in part:
             found.append(others)
-        for each in (*_listed(part, "allOf"), *self.chosen(part, depth), _referred(part, self.root)):
+        for each in (*_listed(part, "allOf"), *self.demanded(part, depth), self.referred(part)):
             found += self.members(each, key, depth + 1)
         for keyword in ("anyOf", "oneOf"):
-            branches = [branch for branch in _listed(part, keyword) if self.fits(branch, depth + 1)]
+            branches = _listed(part, keyword)
+            branches = [branch for branch in branches if self.fits(branch, depth + 1)] or branches
             schemas = [self.members(branch, key, depth + 1) for branch in branches]
             if schemas and all(schemas):
                 found.append({"anyOf": [{"allOf": own} for own in schemas]})
         left = part.get("unevaluatedProperties")
-        return found if found or not isinstance(left, dict) else [left]
+        return found if found or not isinstance(left, dict) or "patternProperties" in part else [left]
 
-    def chosen(self, part: dict[str, Any], depth: int) -> list[Any]:
-        """What a condition demands."""
-        if "if" not in part:
-            return []
-        return [part.get("then" if self.fits(part["if"], depth + 1) else "else")]
+    def demanded(self, part: dict[str, Any], depth: int) -> Iterator[Any]:
+        """What conditions demand, where it is certain that they hold, or do not."""
+        if "if" in part:
+            if not self.fits(part["if"], depth + 1):
+                yield part.get("else")
+            elif self.is_known(part["if"], depth + 1):
+                yield part.get("then")
+        depending = part.get("dependentSchemas")
+        if isinstance(depending, dict):
+            yield from (depending[name] for name in depending.keys() & self.texts.keys())
 
     def fits(self, part: Any, depth: int) -> bool:
-        """Whether the arguments have what a schema requires, and the values that it lists."""
+        """Whether the arguments have what a schema requires, and the values that it lists; if not, they do not satisfy it."""
         if self.ends(part, depth):
             return part is not False
         required, properties = part.get("required"), part.get("properties")
-        if isinstance(required, list) and any(name not in self.texts for name in required):
+        if isinstance(required, list) and any(isinstance(n, str) and n not in self.texts for n in required):
             return False
         if isinstance(properties, dict):
             for name in properties.keys() & self.texts.keys():
                 if not self.is_listed(properties[name], self.texts[name]):
                     return False
-        return all(
-            self.fits(each, depth + 1) for each in (*_listed(part, "allOf"), _referred(part, self.root))
-        )
+        return all(self.fits(each, depth + 1) for each in (*_listed(part, "allOf"), self.referred(part)))
+
+    def is_known(self, part: Any, depth: int) -> bool:
+        """Whether ``fits`` looks at all that a schema says."""
+        if self.ends(part, depth):
+            return isinstance(part, bool)
+        properties = part.get("properties", {})
+        if not part.keys() <= _LOOKED_AT or not isinstance(properties, dict):
+            return False
+        members = (self.resolved(each) for each in properties.values())
+        if not all(isinstance(each, dict) and each.keys() <= _LISTING for each in members):
+            return False
+        inner = (*_listed(part, "allOf"), *([self.referred(part)] if "$ref" in part else []))
+        return all(self.is_known(each, depth + 1) for each in inner)
 
     def is_listed(self, schema: Any, text: str) -> bool:
         """Whether a text is one of the values that a schema lists, if it lists any."""
+        schema = self.resolved(schema)
         if not isinstance(schema, dict) or not ("const" in schema or isinstance(schema.get("enum"), list)):
             return schema is not False
         values = [schema["const"]] if "const" in schema else schema["enum"]
@@ -411,7 +436,7 @@ class _Types:
         types = _TYPES
         if "type" in part:
             named = part["type"] if isinstance(part["type"], list) else [part["type"]]
-            types &= {*named, *(["integer"] if "number" in named else [])}
+            types &= {*filter(_is_text, named), *(["integer"] if "number" in named else [])}
         if "const" in part:
             types &= _json_types(part["const"])
         if isinstance(part.get("enum"), list):
@@ -420,42 +445,59 @@ class _Types:
             branches = [self.types(each, depth + 1) for each in _listed(part, keyword)]
             if branches:
                 types &= frozenset().union(*branches)
-        for each in (*_listed(part, "allOf"), _referred(part, self.root)):
+        for each in (*_listed(part, "allOf"), self.referred(part)):
             types &= self.types(each, depth + 1)
         return types
+
+    def resolved(self, part: Any) -> Any:
+        """A schema that is a reference and nothing else: what it leads to."""
+        return self.referred(part) if isinstance(part, dict) and part.keys() == {"$ref"} else part
+
+    def referred(self, part: dict[str, Any]) -> Any:
+        """What a reference within the schema leads to; None where there is none."""
+        reference = part.get("$ref", part.get("$dynamicRef"))
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return None
+        pointer = unquote(reference[1:])
+        if pointer and not pointer.startswith("/"):
+            if self._anchors is None:
+                self._anchors = _anchors(self.root)
+            return self._anchors.get(pointer)
+        found = self.root
+        for step in pointer.split("/")[1:]:
+            step = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, dict):
+                found = found.get(step)
+            elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
+                found = found[int(step)]
+            else:
+                return None
+        return found
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _anchors(root: Any) -> dict[str, Any]:
+    """The schemas that have names of their own."""
+    found: dict[str, Any] = {}
+    work, seen = [root], set()
+    while work:
+        part = work.pop()
+        if not isinstance(part, (dict, list)) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, list):
+            work += part
+            continue
+        for name in (part.get("$anchor"), part.get("$dynamicAnchor")):
+            if isinstance(name, str):
+                found.setdefault(name, part)
+        work += [each for keyword, each in part.items() if keyword not in _VALUES]
+    return found
 
 
 def _listed(part: dict[str, Any], keyword: str) -> list[Any]:
     value = part.get(keyword)
     return value if isinstance(value, list) else []
-
-
-def _referred(part: dict[str, Any], root: Any) -> Any:
-    """What a reference within the schema leads to; None where there is none."""
-    reference = part.get("$ref", part.get("$dynamicRef"))
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return None
-    pointer = unquote(reference[1:])
-    if pointer and not pointer.startswith("/"):
-        return _anchored(root, pointer, 0)
-    found = root
-    for step in pointer.split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict):
-            found = found.get(step)
-        elif isinstance(found, list) and step.isdigit() and int(step) < len(found):
-            found = found[int(step)]
-        else:
-            return None
-    return found
-
-
-def _anchored(part: Any, name: str, depth: int) -> Any:
-    """The schema with an anchor; None where there is none."""
-    if depth > _MAX_DEPTH or not isinstance(part, (dict, list)):
-        return None
-    if isinstance(part, dict) and name in (part.get("$anchor"), part.get("$dynamicAnchor")):
-        return part
-    inner = part.values() if isinstance(part, dict) else part
-    found = (_anchored(each, name, depth + 1) for each in inner)
-    return next((each for each in found if each is not None), None)
