@@ -320,11 +320,14 @@ def _option(name: str, value: Any, place: str) -> Any:
         **dict.fromkeys(("temperature", "top_p", "min_p", "repetition_penalty"), (int, float)),
     }
     if not isinstance(value, kinds.get(name, (int,))) or isinstance(value, bool):
-        wanted = "a whole number" if name not in kinds else "a number"
-        raise RowError(
-            f"expected {'a text or a list of texts' if name == 'stop' else wanted}, got {_kind(value)}",
-            place,
+        wanted = (
+            "a text or a list of texts"
+            if name == "stop"
+            else "a number"
+            if name in kinds
+            else "a whole number"
         )
+        raise RowError(f"expected {wanted}, got {_kind(value)}", place)
     if name == "n" and value not in range(1, MAX_OUTPUTS + 1):
         raise RowError(f"n is a number from 1 to {MAX_OUTPUTS}, not {value}", place)
     return value

@@ -436,7 +436,10 @@ class _Types:
         types = _TYPES
         if "type" in part:
             named = part["type"] if isinstance(part["type"], list) else [part["type"]]
-            types &= {*filter(_is_text, named), *(["integer"] if "number" in named else [])}
+            types &= {
+                *(name for name in named if isinstance(name, str)),
+                *(["integer"] if "number" in named else []),
+            }
         if "const" in part:
             types &= _json_types(part["const"])
         if isinstance(part.get("enum"), list):
@@ -473,10 +476,6 @@ class _Types:
             else:
                 return None
         return found
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _anchors(root: Any) -> dict[str, Any]:

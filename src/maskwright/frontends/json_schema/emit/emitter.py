@@ -236,10 +236,10 @@ def _any_grammar(options: SchemaOptions, limits: Limits) -> Grammar:
 _ANY_NUMBER, _ANY_INTEGER = NumberGroup(), NumberGroup(integral=True)
 
 
-def _number(group: NumberGroup, limits: Limits, digits: int, plain_integers: bool) -> Expr:
+def _number(group: NumberGroup, limits: Limits, digits: int, plain_values: bool) -> Expr:
     if group in (_ANY_NUMBER, _ANY_INTEGER):
         return Term(number_lexeme(digits, group == _ANY_INTEGER))
-    return _number_term(group, limits, digits, plain_integers and group.values is not None)
+    return _number_term(group, limits, digits, plain_values and group.values is not None)
 
 
 @remembered(1024)
@@ -252,9 +252,8 @@ def _number_term(group: NumberGroup, limits: Limits, digits: int, plain_values: 
         if group.values is not None:
             language = values_texts(group.values, digits)
             if plain_values:
-                whole = tuple(value for value in in_time(group.values) if value == value.to_integral_value())
                 others = tuple(value for value in in_time(group.values) if value != value.to_integral_value())
-                plain = intersect((values_texts(whole, digits), plain_integers(None, None, None)), limits)
+                plain = intersect((language, plain_integers(None, None, None)), limits)
                 language = alt(plain, values_texts(others, digits)) if others else plain
         else:
             language = written_numbers(
