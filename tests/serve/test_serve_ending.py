@@ -16,6 +16,8 @@ import pytest
 from serving import free_port, openai, serving
 from tiny_model import TINY
 
+from maskwright.generation.batch import Batch
+
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_the_end_is_graceful(sent: int) -> None:
@@ -59,6 +61,37 @@ def test_a_second_signal_ends_it_at_once(sent: int) -> None:
         with pytest.raises(openai.InternalServerError, match="shutting down"):
             running.result()
     assert not served.service.engine.is_alive, "the model's thread has ended too"
+
+
+@pytest.mark.parametrize("seconds", [0.5, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_second_signal_during_a_pass(stream: bool, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows get to know between passes of the model, which may take longer than the event loop has to live by itself."""
+    step = Batch.step
+    passes = threading.Semaphore(0)
+
+    def slow(batch: Batch) -> Any:
+        passes.release()
+        time.sleep(seconds)
+        return step(batch)
+
+    form: Any = {"response_format": {"type": "regex", "pattern": "[a-z]{900}"}}
+
+    def ask(served: Any) -> None:
+        answer = served.chat(extra_body=form, max_tokens=1000, stream=stream)
+        if stream:
+            for _ in answer:
+                pass
+
+    with serving() as served, ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(Batch, "step", slow)
+        running = pool.submit(ask, served)
+        for _ in range(2):
+            assert passes.acquire(timeout=20)
+        served.server.handle_exit(signal.SIGINT, None)
+        served.server.handle_exit(signal.SIGINT, None)
+        with pytest.raises(openai.APIError, match="shutting down"):
+            running.result()
 
 
 @pytest.mark.slow

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import threading
+import time
 from types import FrameType
 from typing import Any
 
@@ -14,7 +16,7 @@ from maskwright.serve.app import make_app
 from maskwright.serve.service import Service
 
 _LAST_WORDS = 2
-"""Seconds behind ``shutdown_seconds`` for errors to reach those who still wait."""
+"""Seconds for errors to reach those who still wait, behind ``shutdown_seconds`` or a second signal."""
 
 
 class Server(uvicorn.Server):
@@ -46,9 +48,17 @@ class Server(uvicorn.Server):
         self.end()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let go of what listens, and of the service, also where nobody is waited for: the model's thread must not outlive the process."""
+        """Let go of what listens, and of the service.
+
+        Told twice, uvicorn waits for nobody: tasks that are left when its event loop ends are cancelled, and their clients read of an
+        error of the server.  So the model's thread ends first (it must not outlive the process either), and its rows have their words.
+        """
         await super().shutdown(sockets)
         if self.force_exit:
+            await asyncio.to_thread(self.service.engine.close)
+            end = time.monotonic() + _LAST_WORDS
+            while self.server_state.tasks and time.monotonic() < end:
+                await asyncio.sleep(0.01)
             await self.lifespan.shutdown()
 
     def end(self) -> None:
