@@ -75,6 +75,13 @@ class Served:
         assert values or "{" in name, f"there is no metric {name}"
         return float(values[0]) if values else 0.0
 
+    def wait_until_running(self, seconds: float = 20) -> None:
+        """Until a row runs."""
+        end = time.monotonic() + seconds
+        while not self.metric("maskwright_rows_running"):
+            assert time.monotonic() < end, "no row runs"
+            time.sleep(0.01)  # whoever asks without a break takes the server's time
+
     def wait_until_idle(self, seconds: float = 30) -> None:
         """Until no row runs or waits."""
         end = time.monotonic() + seconds

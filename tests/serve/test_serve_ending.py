@@ -24,9 +24,7 @@ def test_the_end_is_graceful(sent: int) -> None:
     form: Any = {"response_format": {"type": "regex", "pattern": "[ab]{200}"}}
     with serving() as served, ThreadPoolExecutor(1) as pool:
         running = pool.submit(served.chat, extra_body=form, max_tokens=300)
-        end = time.monotonic() + 20
-        while not served.metric("maskwright_rows_running"):
-            assert time.monotonic() < end
+        served.wait_until_running()
         served.server.handle_exit(sent, None)
         with pytest.raises((openai.APIConnectionError, openai.InternalServerError)):
             served.chat(max_tokens=1)
@@ -37,9 +35,7 @@ def test_the_end_does_not_take_for_ever() -> None:
     form: Any = {"response_format": {"type": "regex", "pattern": "[a-z]{900}"}}
     with serving(shutdown_seconds=0.1) as served, ThreadPoolExecutor(1) as pool:
         running = pool.submit(served.chat, extra_body=form, max_tokens=1000, temperature=2)
-        end = time.monotonic() + 20
-        while not served.metric("maskwright_rows_running"):
-            assert time.monotonic() < end
+        served.wait_until_running()
         served.server.end()
         with pytest.raises(openai.InternalServerError) as found:
             running.result()
@@ -49,11 +45,9 @@ def test_the_end_does_not_take_for_ever() -> None:
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_ends_it_at_once(sent: int) -> None:
     form: Any = {"response_format": {"type": "regex", "pattern": "[a-z]{900}"}}
-    before = time.monotonic()
     with serving() as served, ThreadPoolExecutor(1) as pool:
         running = pool.submit(served.chat, extra_body=form, max_tokens=1000, temperature=2)
-        while not served.metric("maskwright_rows_running"):
-            assert time.monotonic() < before + 20
+        served.wait_until_running()
         served.server.handle_exit(sent, None)
         time.sleep(0.2)
         assert not running.done()

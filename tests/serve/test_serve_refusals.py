@@ -308,10 +308,7 @@ def test_a_client_that_goes_away_frees_its_row(served: Served, stream: bool) -> 
         if stream:
             assert b"data:" in connection.recv(4096) + connection.recv(4096)
         else:
-            end = time.monotonic() + 20
-            while not served.metric("maskwright_rows_running"):
-                assert time.monotonic() < end
-                time.sleep(0.01)  # who asks without a break takes the server's time
+            served.wait_until_running()
     generated = served.metric("maskwright_generated_tokens_total")
     served.wait_until_idle(10)
     assert served.metric("maskwright_generated_tokens_total") < generated + 450
