@@ -18,6 +18,8 @@ _EXAMPLES = 3
 _RANDOM_SEQUENCES = 200
 _RANDOM_LENGTH = 12
 _STARTS = 250
+_EXACT = "pass the exact bytes with Vocabulary.from_bytes"
+_AS_ANY_OTHER = 'word_start_mark="keep" reads the first token as any other one'
 
 
 def verify(
@@ -42,7 +44,9 @@ def verify(
         raise probe.mismatch(wrong, source)
     blank = [i for i in ids if tokens[i].startswith(b" ") or tokens[i].endswith(b" ")]
     for last in random.Random(0).sample(blank, min(len(blank), _STARTS)):
-        probe.check_end(last, source)
+        text = [probe.anchor, last]
+        data = probe.start.encode() + tokens[last]
+        _check_text(text, data, decode, f"{source}, at the end of a text", _EXACT)
 
 
 def verify_start(
@@ -72,13 +76,23 @@ def verify_start(
         while stays and start_tokens.get(rest[0]) == b"":
             rest = rest[1:]
         data = start_tokens.get(rest[0], tokens[rest[0]]) + b"".join([tokens[i] for i in rest[1:]])
-        expected, found = data.decode("utf-8", "replace"), decode(sequence)
-        # Decoders replace invalid bytes in their own ways.
-        if found != expected and "\ufffd" not in expected:
-            raise VocabularyError(
-                f"{source}: decode() disagrees with the token bytes read for the start of a text: ids {sequence} decode "
-                f'to {found!r}, bytes say {expected!r}; word_start_mark="keep" reads the first token as any other one'
-            )
+        _check_text(sequence, data, decode, f"{source}, at the start of a text", _AS_ANY_OTHER)
+
+
+def _check_text(ids: list[int], data: bytes, decode: Decode, where: str, mend: str) -> None:
+    """Raise ``VocabularyError`` unless ids are decoded to ``data``, as a text of their own."""
+    expected, found = data.decode("utf-8", "replace"), decode(ids)
+    # Decoders replace invalid bytes in their own ways.
+    if found != expected and "\ufffd" not in expected:
+        raise _disagreement(where, _difference(ids, found, expected), mend)
+
+
+def _difference(ids: Sequence[int], found: str, expected: str) -> str:
+    return f"ids {ids} decode to {found!r}, bytes say {expected!r}"
+
+
+def _disagreement(where: str, examples: str, mend: str) -> VocabularyError:
+    return VocabularyError(f"{where}: decode() disagrees with the token bytes: {examples}; {mend}")
 
 
 class _Probe:
@@ -97,27 +111,14 @@ class _Probe:
     def agrees(self, ids: Sequence[int]) -> bool:
         return self.decode([self.anchor, *ids, self.anchor]) == self.expected(ids)
 
-    def check_end(self, last: int, source: str) -> None:
-        """A blank at the end of a text is there as it is in the middle."""
-        found, data = self.decode([self.anchor, last]), self.tokens[last]
-        expected = self.start + data.decode("utf-8", "replace")
-        if found != expected and "\ufffd" not in expected:
-            raise VocabularyError(
-                f"{source}: decode() disagrees with the token bytes at the end of a text: ids {[self.anchor, last]} decode to "
-                f"{found!r}, bytes say {expected!r}; pass the exact bytes with Vocabulary.from_bytes"
-            )
-
     def mismatch(self, wrong: Sequence[Sequence[int]], source: str) -> VocabularyError:
         examples = "; ".join(self._example(ids) for ids in wrong[:_EXAMPLES])
         more = f" (and {len(wrong) - _EXAMPLES} more)" if len(wrong) > _EXAMPLES else ""
-        return VocabularyError(
-            f"{source}: decode() disagrees with the token bytes read from the tokenizer: {examples}{more}; "
-            "pass the exact bytes with Vocabulary.from_bytes"
-        )
+        return _disagreement(source, examples + more, _EXACT)
 
     def _example(self, ids: Sequence[int]) -> str:
         shown = [self.anchor, *ids[:_RANDOM_LENGTH], self.anchor]
-        return f"ids {shown} decode to {self.decode(shown)!r}, bytes say {self.expected(shown[1:-1])!r}"
+        return _difference(shown, self.decode(shown), self.expected(shown[1:-1]))
 
 
 def _anchor(tokens: Sequence[bytes], ids: Sequence[int], source: str) -> int:
