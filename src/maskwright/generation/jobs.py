@@ -86,13 +86,8 @@ def chooser_of(asked: GenerationOptions, index: int) -> Chooser:
 
 def step_of(row: Row) -> Step:
     """An output as far as it is written."""
-    text = row.text
-    if text is None:
-        text = row.vocabulary.decode(row.ids)
-        if row.stop is not None:
-            text = text[: len(text) - row.stop.begun(text)]
     # The end may be part of a character.
-    return Step(text.decode("utf-8", "ignore"), len(row.ids), row.usage.mask_seconds)
+    return Step(row.shown().decode("utf-8", "ignore"), len(row.ids), row.usage.mask_seconds)
 
 
 def result_of(row: Row, output: Output, asked: GenerationOptions) -> Generation:

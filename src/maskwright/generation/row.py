@@ -34,19 +34,36 @@ class StopError(MaskwrightError):
 
 
 class Stop:
-    """Texts at which an output ends."""
+    """Texts at which an output ends.  They are looked for in what tokens spell (``Vocabulary.pieces``); one that spells nothing, as
+    special tokens do, ends a text, and no stop text reaches over it."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = [text.encode() for text in texts]
+        self.longest = max(map(len, self.texts))
 
-    def found(self, data: bytes) -> int:
-        """The place in ``data`` of the first stop text, or -1."""
-        places = [at for text in self.texts if (at := data.find(text)) >= 0]
-        return min(places, default=-1)
+    def found(self, pieces: Sequence[bytes]) -> tuple[int, int] | None:
+        """Where the first stop text begins: behind so many pieces, and so many bytes of the next one."""
+        ends = [at for at, piece in enumerate(pieces) if not piece]
+        begin = 0
+        for end in (*ends, len(pieces)):
+            text = b"".join(pieces[begin:end])
+            place = min((at for stop in self.texts if (at := text.find(stop)) >= 0), default=-1)
+            if place >= 0:
+                while place >= len(pieces[begin]):
+                    place -= len(pieces[begin])
+                    begin += 1
+                return begin, place
+            begin = end + 1
+        return None
 
-    def begun(self, data: bytes) -> int:
-        """How many bytes at the end of ``data`` may be the beginning of a stop text."""
-        lengths = (n for text in self.texts for n in range(1, len(text)) if data.endswith(text[:n]))
+    def begun(self, pieces: Sequence[bytes]) -> int:
+        """How many bytes at the end may be the beginning of a stop text."""
+        text = b""
+        for piece in reversed(pieces):
+            if not piece or len(text) >= self.longest:
+                break
+            text = piece + text
+        lengths = (n for stop in self.texts for n in range(1, len(stop)) if text.endswith(stop[:n]))
         return max(lengths, default=0)
 
 
@@ -101,6 +118,8 @@ class Row:
         self.usage = Usage(prompt_tokens=len(prompt))
         self._ended = False
         self._judged = 0
+        self._searched = 0
+        self._cut: tuple[int, int] | None = None
         self._masks: deque[Words] = deque()
         self._filled: Words | None = None
         self._started = time.perf_counter()
@@ -118,6 +137,7 @@ class Row:
         self._filled = None
         self.ids, self._ended = [], True
         self._masks.clear()
+        self._searched, self._cut = 0, None
         self._add(tokens)
         self.scores_all = True
         self.usage.forced_tokens = 0
@@ -285,19 +305,44 @@ class Row:
                 self._ended = count == len(self.vocabulary.eos_ids)
 
     def _end_at_stop(self, stop: Stop) -> None:
-        data = self.vocabulary.decode(self.ids)
-        at = stop.found(data)
-        if at < 0:
+        vocabulary, ids = self.vocabulary, self.ids
+        # In front of these there is none; the last one may have been spelled anew since.
+        begin, length = max(min(self._searched, len(ids)) - 1, 0), 0
+        while begin and length < stop.longest:
+            begin -= 1
+            length += len(vocabulary.tokens[ids[begin]] or b"")
+        self._searched = len(ids)
+        pieces = vocabulary.pieces(ids[begin:], start=vocabulary.at_start(ids[:begin]))
+        found = stop.found(pieces)
+        if found is None:
             return
+        count, length = found
         short = self.matcher.fork()
         short.reset()
-        if (at and not short.accept_bytes(data[:at])) or not short.is_accepting:
-            shown = data[:at].decode("utf-8", "replace")[-60:]
+        # Special tokens among them are no bytes.
+        for token in ids[: begin + count]:
+            short.accept_token(token)
+        rest = pieces[count][:length]
+        if (rest and not short.accept_bytes(rest)) or not short.is_accepting:
+            behind = b"".join(vocabulary.pieces(ids[: begin + count])) + rest
             raise StopError(
-                f"a stop text would cut the output where it is not complete, behind {shown!r}: choose another one"
+                "a stop text would cut the output where it is not complete, behind "
+                f"{behind.decode('utf-8', 'replace')[-60:]!r}: choose another one"
             )
-        self.text = data[:at]
+        self._cut = begin + count, length
         self._ended = True
+
+    def shown(self, names: bool = False) -> bytes:
+        """What is written, up to a stop text or what may be the beginning of one; ``names``: with special tokens by name."""
+        count, length = (len(self.ids), 0) if self._cut is None else self._cut
+        pieces = self.vocabulary.pieces(self.ids[: count + 1])
+        rest = pieces.pop()[:length] if len(pieces) > count else b""
+        held = 0 if self.stop is None or self.done or self._cut is not None else self.stop.begun(pieces)
+        if names:
+            special = {i: name.encode() for name, i in self.vocabulary.special_tokens.items()}
+            pieces = [special.get(token, piece) for token, piece in zip(self.ids, pieces, strict=False)]
+        text = b"".join(pieces) + rest
+        return text[: len(text) - held]
 
     def _judge(self, logits: Any, masked: Any) -> None:
         """Note what the model thought of the next written token, and how much of its distribution the mask removed."""
@@ -321,8 +366,7 @@ class Row:
 
     def _finish(self) -> None:
         self.done = True
-        if self.text is None:
-            self.text = self.vocabulary.decode(self.ids)
+        self.text = self.shown()
         self.usage.generated_tokens = len(self.ids)
         self.usage.seconds = time.perf_counter() - self._started
         if self.on_end is not None:

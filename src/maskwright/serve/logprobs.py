@@ -32,18 +32,22 @@ class TokenList:
         found = []
         while self._at < min(judged, len(self.row.ids)) and self._offset < shown:
             found.append((self._at, self._characters))
-            data = self.vocabulary.decode([self.row.ids[self._at]], start=self._at == 0)
+            data = self._bytes(self.row.ids[self._at], self._at)
             self._offset += len(data)
             self._characters += len(self._decoder.decode(data))
             self._at += 1
         return found
 
+    def _bytes(self, token: int, at: int) -> bytes:
+        """What a token spells at a place, which may be at the very start of the text."""
+        return self.vocabulary.pieces([token], start=self.vocabulary.at_start(self.row.ids[:at]))[0]
+
     def chat(self, places: list[tuple[int, int]]) -> list[dict[str, Any]]:
         """``logprobs.content`` of chats."""
         return [
             {
-                **self._entry(self.row.ids[at], self.row.logprobs[at]),
-                "top_logprobs": [self._entry(*pair) for pair in self._top(at)],
+                **self._entry(self.row.ids[at], at, self.row.logprobs[at]),
+                "top_logprobs": [self._entry(token, at, value) for token, value in self._top(at)],
             }
             for at, _ in places
         ]
@@ -51,10 +55,11 @@ class TokenList:
     def completion(self, places: list[tuple[int, int]]) -> dict[str, Any]:
         """``logprobs`` of completions; offsets are characters of the output."""
         return {
-            "tokens": [self._name(self.row.ids[at]) for at, _ in places],
+            "tokens": [self._name(self.row.ids[at], at) for at, _ in places],
             "token_logprobs": [max(self.row.logprobs[at], _LEAST) for at, _ in places],
             "top_logprobs": [
-                {self._name(token): max(value, _LEAST) for token, value in self._top(at)} for at, _ in places
+                {self._name(token, at): max(value, _LEAST) for token, value in self._top(at)}
+                for at, _ in places
             ]
             if self.row.top
             else None,
@@ -64,23 +69,22 @@ class TokenList:
     def _top(self, at: int) -> list[tuple[int, float]]:
         return list(self.row.top_logprobs[at].items()) if self.row.top else []
 
-    def _text(self, token: int) -> str:
-        data = self.vocabulary.tokens[token]
+    def _text(self, token: int, data: bytes) -> str:
         return data.decode("utf-8", "replace") if data else self._names.get(token, "")
 
-    def _name(self, token: int) -> str:
+    def _name(self, token: int, at: int) -> str:
         """As OpenAI writes tokens that are no whole text, which would all look the same: ``bytes:\\xf0\\x9f``."""
-        data = self.vocabulary.tokens[token]
+        data = self._bytes(token, at)
         try:
-            return data.decode() if data else self._text(token)
+            data.decode()
         except UnicodeDecodeError:
-            assert data is not None
             return "bytes:" + "".join(f"\\x{byte:02x}" for byte in data)
+        return self._text(token, data)
 
-    def _entry(self, token: int, logprob: float) -> dict[str, Any]:
-        data = self.vocabulary.tokens[token]
+    def _entry(self, token: int, at: int, logprob: float) -> dict[str, Any]:
+        data = self._bytes(token, at)
         return {
-            "token": self._text(token),
+            "token": self._text(token, data),
             "logprob": max(logprob, _LEAST),
             "bytes": list(data) if data else None,
         }

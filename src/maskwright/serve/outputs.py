@@ -40,7 +40,7 @@ class Outputs:
 
         def moved(row: Row) -> None:
             if row.done or self._stream:
-                progress = Progress(self._shown(row), len(row.logprobs), row.done)
+                progress = Progress(row.shown(self._names), len(row.logprobs), row.done)
                 self._loop.call_soon_threadsafe(self._deliver, index, progress)
 
         return moved
@@ -56,7 +56,7 @@ class Outputs:
     def last(self, index: int) -> Progress:
         """A finished output."""
         row = self.rows[index]
-        return Progress(self._shown(row), len(row.logprobs), True)
+        return Progress(row.shown(self._names), len(row.logprobs), True)
 
     async def finished(self) -> None:
         """Wait for all.  Raises the first error of any."""
@@ -77,18 +77,6 @@ class Outputs:
             if not left:
                 return
 
-    def _shown(self, row: Row) -> bytes:
-        if row.text is not None and not self._names:
-            return row.text
-        data = _with_names(row) if self._names else row.vocabulary.decode(row.ids)
-        if row.stop is None:
-            return data
-        # What may be the beginning of a stop text waits.
-        at = row.stop.found(data)
-        if at < 0:
-            return data if row.done else data[: len(data) - row.stop.begun(data)]
-        return data[:at]
-
     def cancel(self) -> None:
         """Nobody wants them any more."""
         for row in self.rows:
@@ -107,16 +95,3 @@ class GrowingText:
         new = data[self._read :]
         self._read = max(self._read, len(data))
         return self._decoder.decode(new, final)
-
-
-def _with_names(row: Row) -> bytes:
-    vocabulary = row.vocabulary
-    special = {i: name.encode() for name, i in vocabulary.special_tokens.items()}
-    if special.keys().isdisjoint(row.ids):
-        return vocabulary.decode(row.ids)
-    parts = []
-    for at, token in enumerate(row.ids):
-        parts.append(
-            special.get(token) or vocabulary.decode([token], start=vocabulary.at_start(row.ids[:at]))
-        )
-    return b"".join(parts)

@@ -308,16 +308,19 @@ class Vocabulary:
         ``start``: the ids begin a text, which a matcher reads so (``start_tokens``); else they come in the middle of one.
         Raises ``VocabularyError`` for an id outside ``0 <= id < vocab_size``.
         """
+        return b"".join(self.pieces(ids, start=start))
+
+    def pieces(self, ids: Iterable[int], *, start: bool = True) -> list[bytes]:
+        """The bytes that each of ``ids`` adds, as ``decode`` joins them."""
         tokens = self._tokens
         checked = _indices(ids, len(tokens), "ids")
-        first = 0
+        found = [tokens[i] for i in checked]
         if start and self._start_tokens:
-            while first < len(checked) and self._stays_at_start(checked[first]):
-                first += 1
-        pieces = [tokens[i] for i in checked[first:]]
-        if pieces and start:
-            pieces[0] = self._start_tokens.get(checked[first], pieces[0])
-        return b"".join(pieces)
+            for at, token in enumerate(checked):
+                found[at] = self._start_tokens.get(token, found[at])
+                if not self._stays_at_start(token):
+                    break
+        return found
 
     def at_start(self, ids: Iterable[int]) -> bool:
         """Whether what follows ``ids`` is at the very start of a text, where ``start_tokens`` count."""
