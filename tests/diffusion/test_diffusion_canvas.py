@@ -380,3 +380,45 @@ def test_a_slot_behind_a_gap_that_is_left_out(source: str) -> None:
     canvas = Canvas(compile_lark(source, vocabulary), [b"a", None, Gap(0, 1), None])
     assert canvas.try_commit(2, EMPTY) and canvas.try_commit(3, 1)
     assert canvas.witness()[1] in (0, 1) and canvas.witness()[-1] == 1
+
+
+def test_a_nested_text_behind_a_gap_that_is_left_out() -> None:
+    """With a lexer, a slot far behind where the text ended is filled from where it did."""
+    vocabulary = Vocabulary.from_bytes([b"(", b")", b"a", b"", b""], eos_ids=[3])
+    grammar = compile_lark('start: "(" start ")" start | "a" |', vocabulary)
+    canvas = Canvas(grammar, [Gap(0, 3), None])
+    assert canvas.try_commit(1, EMPTY) and canvas.try_commit(0, 0) and canvas.try_commit(2, EMPTY)
+    assert len(canvas.witness()) == 4 and not canvas.try_commit(3, 2)
+    assert canvas.try_commit(3, 1) and canvas.tokens == [0, EMPTY, EMPTY, 1]
+
+
+@pytest.mark.parametrize(
+    "source", ['start: "(" start ")" start | "a" |', "start: A B*\nA: /a+/\nB: /b/", 'start: "a"+ "b"*']
+)
+def test_canvases_with_gaps_hold_a_text_of_the_language(source: str) -> None:
+    """Whatever is tried in whatever order: the witness agrees with what is put down, and is a text."""
+    rng = random.Random(0)
+    vocabulary = Vocabulary.from_bytes([b"(", b")", b"a", b"b", b"", b""], eos_ids=[4])
+    grammar = compile_lark(source, vocabulary)
+    put = 0
+    for _ in range(150):
+        slots = [rng.choice([None, Gap(0, rng.randint(1, 3))]) for _ in range(rng.randint(1, 3))]
+        try:
+            canvas = Canvas(grammar, slots)
+        except UnsatisfiableError:
+            continue
+        for _ in range(6):
+            if not canvas.open:
+                break
+            position, token = rng.choice(canvas.open), rng.choice([0, 1, 2, 3, 4, EMPTY])
+            if token != EMPTY or canvas.reading.optional[position]:
+                put += canvas.try_commit(position, token)
+            witness = canvas.witness()
+            assert len(witness) == len(canvas.tokens)
+            assert all(token in (OPEN, text) for token, text in zip(canvas.tokens, witness, strict=True))
+            matcher = grammar.matcher()
+            assert (
+                matcher.accept_bytes(vocabulary.decode([t for t in witness if t >= 0]))
+                and matcher.is_accepting
+            )
+    assert put > 200

@@ -241,3 +241,20 @@ def test_nothing_fits() -> None:
     with pytest.raises(mw.UnsatisfiableError):
         infill_smc(model, mw.compile(mw.Regex("(ab){9}"), VOCABULARY), [None] * 3)
     assert model.calls == 0
+
+
+@pytest.mark.parametrize(("temperature", "gap"), [(0.1, 12.0), (1.0, 110.0), (1e-3, 1e3)])
+def test_what_is_nearly_impossible_has_its_weight(temperature: float, gap: float) -> None:
+    """Its probability is no number of 32 bits, and of 64 in the last case."""
+
+    class Sure(MaskedDiffusionModel):
+        mask_id, eos_ids = MASK, (END,)
+
+        def logits(self, canvas: list[int]) -> Any:
+            rows = np.zeros((len(canvas), len(LETTERS)), np.float32)
+            rows[:, 0] = gap
+            return rows
+
+    grammar = mw.compile_regex("b", VOCABULARY)
+    found = infill_smc(Sure(), grammar, [None], 8, schedule=Schedule(temperature=temperature), seed=0)
+    assert not found.all_dead and found.log_evidence == pytest.approx(-gap / temperature, abs=1)

@@ -247,6 +247,18 @@ ONE, TWO = (
             simple("(", {"type": "sequence", "elements": [{"type": "any_text"}, word("!")]}, ")"),
             ["(a!!)", "(!)"], ["(a)!)", "(a)"],
         ),
+        (
+            simple("(", {"type": "dispatch", "rules": [["<a>", {"type": "any_text", "max_chars": 9}]]}, ")"),
+            ["(a)", "(b<a>c)"], ["(a)b)", "(<a>b)c)"],
+        ),
+        (
+            simple("(", {"type": "tags_with_separator", "tags": [simple("<", {"type": "any_text"}, "")], "separator": ","}, ")"),
+            ["(<a)", "(<a,<b)"], ["(<a)b)"],
+        ),
+        (
+            simple("(", {"type": "triggered_tags", "triggers": ["<"], "tags": [simple("<", {"type": "any_text"}, [])]}, ")"),
+            ["(a)", "(a<b<c)"], ["(<a)b)", "(a<b)c)"],
+        ),
     ],
 )  # fmt: skip
 def test_formats(tag: dict[str, Any], yes: list[str], no: list[str]) -> None:

@@ -123,6 +123,28 @@ def test_token_dispatch_and_separated_tags() -> None:
     assert language(separated) == pairs | {x + y for x in pairs for y in pairs}
 
 
+@pytest.mark.parametrize("end", ["", []])
+def test_a_tag_without_an_end_has_that_of_the_tag_around_it(end: Any) -> None:
+    anything = {"type": "any_tokens"}
+    inner = tag("b", anything, end)
+    for content in (
+        inner,
+        {
+            "type": "tags_with_separator",
+            "tags": [inner],
+            "separator": "a",
+            "stop_after_first": True,
+            "at_least_one": True,
+        },
+    ):
+        assert language(tag(token(OPEN), content, token(CLOSE))) == all_of(
+            lambda ids: ids[:2] == [OPEN, B] and ids[-1] == CLOSE and CLOSE not in ids[:-1]
+        )
+    # One with a text at its end, which is none of the tokens in it.
+    closed = mw.compile_structural_tag(tag(token(OPEN), tag("b", anything, "a"), token(CLOSE)), VOCABULARY)
+    assert closed.matcher().accept_tokens([OPEN, B, CLOSE, A, CLOSE]) == 5
+
+
 @pytest.mark.parametrize(
     ("format_", "place", "message"),
     [

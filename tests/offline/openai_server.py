@@ -1,7 +1,7 @@
 """A small server in OpenAI's shape, with an engine behind it: it answers what the schema of a request allows, or fails on command.
 
 ``behave(request, number)`` decides about each request: None answers it, a number is the status of a refusal, ``"close"`` ends the connection
-without an answer, ``"nonsense"`` ignores the schema, ``"cut"`` stops in the middle, ``"other"`` answers something that is no completion;
+without an answer, ``"nonsense"`` ignores the schema, ``"cut"`` stops in the middle, ``"spaced"`` writes blanks around the JSON, ``"other"`` answers something that is no completion;
 a pair adds headers to a status.
 """
 
@@ -120,6 +120,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, {"choices": [{}]})
             return
         text = "nonsense" if what == "nonsense" else _text(request)
+        if what == "spaced":
+            text = f"\n {text}\r\n"
         choices = [
             {
                 "index": index,

@@ -286,6 +286,7 @@ def test_other_settings_and_other_inputs_are_refused(
         (["--actors", "2"], "--actors is for --ray"),
         (["--endpoint", "http://a", "--whitespace", "compact"], "--whitespace: a server cannot be told"),
         (["--endpoint", "http://a", "--num-beams", "2"], "--num-beams: a server cannot be told"),
+        (["--endpoint", "http://a", "--start", "x"], "--start: a server cannot be told"),
         (["--errors", "IN"], "files of their own"),
         (["--schema", "missing.json"], "missing.json: No such file"),
         (["--errors", "no/such/folder"], "no/such/folder: No such file"),

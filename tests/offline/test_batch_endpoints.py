@@ -58,7 +58,8 @@ def test_replicas_share_the_rows(tmp_path: Path, schema: str) -> None:
     assert found[0]["usage"]["completion_tokens"] == 5 and found[0]["model"] == "tiny"
     (first,) = (each for each in one.requests + two.requests if "number 1:" in each["messages"][0]["content"])
     assert first["model"] == "tiny" and first["max_tokens"] == 512
-    assert sorted(first) == ["max_tokens", "messages", "model", "response_format"]
+    assert sorted(first) == ["max_tokens", "messages", "model", "response_format", "temperature"]
+    assert first["temperature"] == 0
     assert first["response_format"]["json_schema"] == {"name": "output", "schema": PERSON, "strict": True}
 
 
@@ -169,6 +170,7 @@ def test_refusals_are_those_of_the_row(
             "number 4:": "nonsense",
             "number 5:": "cut",
             "number 7:": "other",
+            "number 8:": "spaced",
         }
         return next((what for name, what in told.items() if name in request["messages"][0]["content"]), None)
 

@@ -101,6 +101,11 @@ def test_options_of_openai_rows() -> None:
     assert row.options == expected
     greedy = READER.row(line(chat(temperature=0, top_p=0.5)))
     assert greedy.options["temperature"] == 0 and greedy.options["top_p"] is None
+    for body in (
+        {"max_tokens": 40, "max_completion_tokens": 9},
+        {"max_completion_tokens": 9, "max_tokens": 40},
+    ):
+        assert READER.row(line(chat(**body))).options["max_new_tokens"] == 9
     # A server knows more than we do.
     assert (
         replace(READER, is_forwarded=True).row(line(chat(frequency_penalty=1))).body["frequency_penalty"] == 1

@@ -368,6 +368,16 @@ def weights_of(model: Any, grammar: Any, prompt: Sequence[int], ids: Sequence[in
     return total
 
 
+def test_a_row_that_an_earlier_processor_left_nothing_of_has_no_weight() -> None:
+    vocabulary = mw.Vocabulary.from_bytes([b"a", b"b", b"c", b""], eos_ids=[3])
+    recorder = WeightRecorder(mw.compile_regex("ab|b", vocabulary))
+    recorder(torch.tensor([[2], [2]]), torch.log_softmax(torch.tensor([[1.0, 0, 0, 0]] * 2), -1))
+    first = recorder.log_weights
+    assert first == pytest.approx([math.log((math.e + 1) / (math.e + 3))] * 2)
+    recorder(torch.tensor([[2, 0], [2, 0]]), torch.tensor([[0.5, 0, 0.5, 0], [0.5, 0.25, 0.25, 0]]).log())
+    assert recorder.log_weights.tolist() == [-math.inf, pytest.approx(first[1] + math.log(0.25))]
+
+
 @pytest.mark.slow
 def test_weights_recorded_by_generate() -> None:
     model, tokenizer, case = prompted()

@@ -111,7 +111,7 @@ def test_columns_behind_letters_of_two_code_units(monitor: LanguageServerNames) 
 # --- Servers that fail: scripts that answer as told
 
 FAKE = """
-import json, os, sys
+import json, os, sys, time
 answers = json.loads(sys.argv[1])
 while True:
     length = int(sys.stdin.buffer.readline().split()[1])
@@ -119,6 +119,8 @@ while True:
     asked = json.loads(sys.stdin.buffer.read(length))
     if asked["method"] in ["exit", *answers.get("ends", [])]:
         os._exit(3)
+    if asked["method"] in answers.get("sleeps", []):
+        time.sleep(600)
     if "id" not in asked:
         continue
     answer = {"jsonrpc": "2.0", "id": asked["id"]}
@@ -200,6 +202,27 @@ def test_a_server_that_ends(capfd: pytest.CaptureFixture[str]) -> None:
     del monitor
     gc.collect()
     assert capfd.readouterr().err == ""
+
+
+def test_a_server_that_does_not_read() -> None:
+    """More than a pipe holds: the question ends in time all the same, and so does closing."""
+    monitor = fake({"sleeps": ["textDocument/didOpen"]}, context="x" * 100_000, timeout=1.0)
+    for _ in range(4):
+        with pytest.raises(ConstraintError, match=r"did not answer textDocument/completion within 1 s"):
+            monitor.prefix(ids("a."))
+    monitor.close()
+
+
+def test_names_as_a_server_writes_them() -> None:
+    items = [
+        {"label": "size (int)", "textEdit": {"range": {}, "newText": "size"}, "insertText": "no"},
+        {"label": "x", "insertText": ".length"},
+        {"label": "name(to)", "textEdit": None},
+    ]
+    monitor = fake({ASKED: {"result": items}}, language="go")
+    assert all(monitor.complete(ids(f"boat.{name}")) for name in ("size", "length", "name"))
+    assert not any(monitor.prefix(ids(f"boat.{name}")) for name in ("no", "x"))
+    monitor.close()
 
 
 def test_a_closed_monitor() -> None:
@@ -289,6 +312,8 @@ def test_places_of_members_in_python_code() -> None:
         "# 'a\nboat.",
         "a = 'b'; boat.",
         "from a import b; boat.",
+        "raise ValueError from boat.",
+        "def f():\n    x = yield from boat.",
     ):
         assert text.is_access(code), code
     for code in (
@@ -300,6 +325,8 @@ def test_places_of_members_in_python_code() -> None:
         "f'{boat[\"a.",
         "'a\\\nboat.",
         "a; from boat.",
+        "if x: from boat.",
+        "if x: import boat.",
     ):
         assert not text.is_access(code), code
 

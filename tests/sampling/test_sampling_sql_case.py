@@ -43,3 +43,27 @@ def test_digits_of_other_scripts_begin_names() -> None:
             connection.execute("explain " + text)
             assert monitor.complete(ids(text)), text
         assert not monitor.prefix(ids("select c from ٣ ५ where ५.x > 1"))
+
+
+def test_byte_order_marks_are_blanks_in_front_of_words() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("create table singer (id)")
+        monitor = SqlNames(BYTES, connection)
+        for text in ("\ufeffselect id from singer", "select \ufeff1 from singer where \ufeff id > 1"):
+            connection.execute("explain " + text)
+            assert monitor.complete(ids(text)), text
+
+
+def test_what_begins_a_comment_is_no_operator_yet() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("create table singer (id)")
+        monitor = SqlNames(BYTES, connection)
+        for text in (
+            "select id from singer where abs /* c */ (id) > 1",
+            "select id from singer where abs -- c\n (id) > 1",
+            "select id from singer s where s/**/.id > 1",
+        ):
+            connection.execute("explain " + text)
+            assert monitor.complete(ids(text)), text
+        for text in ("select id from singer where abs / i", "select id from singer where nox - "):
+            assert not monitor.prefix(ids(text + "1 ")), text

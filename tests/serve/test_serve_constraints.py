@@ -14,7 +14,7 @@ import maskwright as mw
 from maskwright.frontends.tools.templates import ToolTemplate
 from maskwright.serve.constraints import Writing, format_constraint, tool_constraint
 from maskwright.serve.errors import RequestError
-from maskwright.serve.tool_calls import CallBegins, Said, Thought
+from maskwright.serve.tool_calls import CallBegins, Said, Thought, reader_for
 
 CLOSED = {"type": "object", "additionalProperties": False}
 TOOLS = [
@@ -123,3 +123,23 @@ def test_several_calls_are_a_line_each_and_have_no_text_between_them() -> None:
             assert grammar.matcher().accept_bytes(f"{before}{call}\n{call}".encode())
             for text in (f"{before}Well. {call}", f"{before}{call} and {call}"):
                 assert not grammar.matcher().accept_bytes(text.encode()), text
+
+
+@pytest.mark.parametrize("name", ["hermes", "qwen3"])
+def test_blanks_between_texts_around_a_call(name: str) -> None:
+    """As ``ToolTemplate.parse`` has them, in whatever pieces the text comes; without a call, text is as it is."""
+    template = ToolTemplate.load(name)
+    call = '<tool_call>\n{"name": "go", "arguments": {}}\n</tool_call>'
+    for text in (
+        f"I look.\n{call}Done.",
+        f"\n{call}Done.",
+        f"I look. \n{call}\n",
+        "Hello \n",
+        f"a {call} \n b {call}\n\nc",
+    ):
+        for size in (1, 5, len(text)):
+            reader = reader_for(template, TOOLS, None, or_json=False)
+            pieces = [text[at : at + size] for at in range(0, len(text), size)]
+            events = [*(event for piece in pieces for event in reader.feed(piece)), *reader.finish()]
+            said = "".join(event.text for event in events if isinstance(event, Said))
+            assert said == template.parse(text, TOOLS).content, (text, size)

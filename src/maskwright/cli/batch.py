@@ -174,6 +174,8 @@ def _check(args: argparse.Namespace) -> None:
         for name in ("particles", "num_beams"):
             if getattr(args, name) not in (None, 1):
                 raise UsageError(f"--{name.replace('_', '-')}: a server cannot be told this by a request")
+        if args.start is not None:
+            raise UsageError("--start: a server cannot be told this by a request")
         if args.flavour != "python":
             raise UsageError("--flavour: servers read Python's regular expressions")
     for name, what in (

@@ -411,6 +411,8 @@ class Canvas(HoldsSets):
         False when there is none.  Raises ``OutOfBudget``.
         """
         reading = self.reading
+        # Behind the last text it may end anywhere.
+        first = min(first, reading.last + 1)
         reading.steps_left = budget
         keep = bool(self._states) and unchanged_from is not None
         ends_differ = keep and reading.end < len(self._texts) and self._texts[reading.end] not in reading.ends
@@ -419,8 +421,6 @@ class Canvas(HoldsSets):
         try:
             if self._likely and self._read_by_beam(first, budget, keep):
                 return True
-            # Behind the last text it may end anywhere.
-            first = min(first, reading.last + 1)
             if not reading.viable(reading.forward(first), first):
                 return False
             first = self._turn(unchanged_from) if keep else 0

@@ -17,7 +17,13 @@ from maskwright.diffusion.anchors import Anchors, checked_anchors, place_anchors
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
 from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_model
-from maskwright.diffusion.schedule import Schedule, check_only, checked_schedule, probabilities
+from maskwright.diffusion.schedule import (
+    Schedule,
+    check_only,
+    checked_schedule,
+    log_probabilities,
+    probabilities,
+)
 from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.diffusion.speculation import LookAhead, verified_steps
@@ -215,6 +221,10 @@ def _steps(run: Run, first: Step, anchors: Anchors) -> Iterator[Step]:
     yield from _uniform(run) if run.model.kind == "uniform" else _absorbing(run, int(bool(anchors)))
 
 
+_LEAST = -690.0
+"""Logarithm of the least probability at which places for phrases are told apart."""
+
+
 def _anchored(run: Run, anchors: Anchors) -> Step:
     """The first model call where phrases come first."""
     canvas, model = run.canvas, run.model
@@ -222,7 +232,7 @@ def _anchored(run: Run, anchors: Anchors) -> Step:
     logits, rows, seconds = canvas_logits(model, canvas)
     started = time.perf_counter()
     opened = {i: rows[i] for i in canvas.open}
-    log_probs = np.log(np.maximum(probabilities(logits).astype(np.float64), 1e-300))
+    log_probs = np.maximum(log_probabilities(logits.astype(np.float64), 1.0), _LEAST)
     taken = place_anchors(canvas, anchors, log_probs, opened)
     # No later step takes them back or edits them.
     run.generated = [i for i in run.generated if i not in taken]

@@ -25,7 +25,7 @@ from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.decode import impossible_ids, open_canvas
 from maskwright.diffusion.model import MaskedDiffusionModel, checked_model
-from maskwright.diffusion.schedule import Schedule, checked_schedule, probabilities, scores
+from maskwright.diffusion.schedule import Schedule, checked_schedule, log_probabilities, scores
 from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import OPEN
 from maskwright.diffusion.steps import as_proposal, canvas_logits
@@ -36,7 +36,6 @@ from maskwright.sampling.logspace import (
     Floats,
     Integers,
     effective_sample_size,
-    log,
     log_mean_exp,
     normalized,
 )
@@ -142,14 +141,13 @@ class _Run:
         self.counts.model_calls += 1
         self.counts.model_rows += 1
         opened = [p for p in canvas.open if p in block]
-        view = logits[[row_of[p] for p in opened]] / np.float32(self.schedule.temperature or 1.0)
-        view[:, self.impossible] = -np.inf
-        probs = probabilities(view)
+        view = logits[[row_of[p] for p in opened]].astype(np.float64)
+        view[:, self.impossible] = MINUS_INFINITY
+        log_probs = log_probabilities(view, self.schedule.temperature or 1.0)
+        probs = np.exp(log_probs, dtype=np.float32)
         chosen = [int(token) for token in view.argmax(axis=-1)]
         if self.schedule.threshold is not None:
             count = max(count or 0, int((probs.max(axis=-1) >= self.schedule.threshold).sum()))
-        log_probs = log(probs.astype(np.float64))
-        log_probs -= np.logaddexp.reduce(log_probs, axis=-1, keepdims=True)
         # What was tried in the first slot, by position, holds for all of them.
         tried: dict[int, dict[int, Canvas | None]] = {}
         for particle in particles:

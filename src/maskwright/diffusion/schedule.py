@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from maskwright.base.arguments import check_type, one_of, real, whole
 from maskwright.errors import CanvasError
+from maskwright.sampling.logspace import Floats, log_sum_exp
 
 Score = Literal["confidence", "entropy", "margin", "random", "left_to_right", "middle"]
 SCORES = ("confidence", "entropy", "margin", "random", "left_to_right", "middle")
@@ -143,6 +144,17 @@ def probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     out: npt.NDArray[np.float32] = np.exp(shifted, dtype=np.float32)
     out /= out.sum(axis=-1, keepdims=True)
     return out
+
+
+def log_probabilities(logits: Floats, temperature: float) -> Floats:
+    """Logarithms of the softmax by row, however small: ``probabilities`` ends at e^-103.  A row without any possible token is uniform."""
+    top = logits.max(axis=-1, keepdims=True)
+    finite = np.isfinite(top)
+    # The largest is 0, so that no temperature makes it infinite.
+    with np.errstate(over="ignore"):
+        scaled: Floats = np.where(finite, logits - np.where(finite, top, 0), 0) / temperature
+    scaled -= log_sum_exp(scaled)[:, None]
+    return scaled
 
 
 def scores(

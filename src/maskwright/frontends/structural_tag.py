@@ -157,12 +157,12 @@ class _Builder:
             "tag": self.tag,
             "triggered_tags": lambda f, p, e: self.triggered_tags(f, p, e, None),
             "tags_with_separator": self.tags_with_separator,
-            "dispatch": lambda f, p, e: self.dispatch(f, p),
+            "dispatch": self.dispatch,
             "token": lambda f, p, _: Term(named_tokens([f.get("token")], f"{p}/token")),
             "exclude_token": lambda f, p, _: self.free_token(f, p),
             "any_tokens": lambda f, p, _: self.any_tokens(f, p),
-            "token_triggered_tags": lambda f, p, _: self.token_triggered_tags(f, p),
-            "token_dispatch": lambda f, p, _: self.token_dispatch(f, p),
+            "token_triggered_tags": self.token_triggered_tags,
+            "token_dispatch": self.token_dispatch,
         }
 
     def expr(self, source: object, pointer: str, ends: tuple[str, ...]) -> Expr:
@@ -325,8 +325,6 @@ class _Builder:
         else:
             begin = text_field(source, "begin", pointer)
         before = self.end_token
-        end = source.get("end")
-        self.end_token = self.single_token(end, f"{pointer}/end") if isinstance(end, dict) else None
         try:
             return begin, self.closed(source, pointer, ends)
         finally:
@@ -334,9 +332,11 @@ class _Builder:
 
     def closed(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         """What follows the begin of a tag."""
-        if self.end_token is not None and "content" in source:
-            return Seq((self.content(source, pointer, ()), Term(self.end_token)))
         given = source.get("end", "")
+        if isinstance(given, dict):
+            self.end_token = self.single_token(given, f"{pointer}/end")
+            if "content" in source:
+                return Seq((self.content(source, pointer, ()), Term(self.end_token)))
         if isinstance(given, str):
             check_encodable(given, f"{pointer}/end")
             own: tuple[str, ...] = (given,)
@@ -350,6 +350,7 @@ class _Builder:
             raise GrammarError(
                 "one of several ends is empty: the others could never come", place=f"{pointer}/end"
             )
+        self.end_token = None
         return self.until(source["content"], f"{pointer}/content", own)
 
     def until(self, source: object, pointer: str, ends: tuple[str, ...]) -> Expr:
@@ -375,10 +376,10 @@ class _Builder:
         switch = Switch(Words.tagged({text.encode(): i for i, text in enumerate(cases)}), bodies)
         return Choice((switch, *direct)) if direct else switch
 
-    def tags(self, source: dict[str, Any], pointer: str) -> list[tuple[str, Expr]]:
+    def tags(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> list[tuple[str, Expr]]:
         """Tags that begin with texts."""
         found: list[tuple[str, Expr]] = []
-        for i, (begin, body) in enumerate(self.any_tags(source, pointer)):
+        for i, (begin, body) in enumerate(self.any_tags(source, pointer, ends)):
             if isinstance(begin, Tokens):
                 raise GrammarError(
                     "a text is expected here; tokens begin the tags of token_triggered_tags",
@@ -387,11 +388,13 @@ class _Builder:
             found.append((begin, body))
         return found
 
-    def any_tags(self, source: dict[str, Any], pointer: str) -> list[tuple[str | Tokens, Expr]]:
+    def any_tags(
+        self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]
+    ) -> list[tuple[str | Tokens, Expr]]:
         tags = list_field(source, "tags", pointer)
         if not tags:
             raise GrammarError("there are no tags", place=f"{pointer}/tags")
-        return [self.opened(tag, f"{pointer}/tags/{i}", ()) for i, tag in enumerate(tags)]
+        return [self.opened(tag, f"{pointer}/tags/{i}", ends) for i, tag in enumerate(tags)]
 
     def triggered_tags(
         self, source: dict[str, Any], pointer: str, ends: tuple[str, ...], behind: Expr | None
@@ -400,7 +403,7 @@ class _Builder:
         triggers = texts_field(source, "triggers", pointer)
         if not triggers:
             raise GrammarError("there are no triggers", place=f"{pointer}/triggers")
-        tags = self.tags(source, pointer)
+        tags = self.tags(source, pointer, ends)
         by_trigger: dict[str, list[tuple[str, Expr]]] = {trigger: [] for trigger in triggers}
         for i, (begin, body) in enumerate(tags):
             own = [trigger for trigger in triggers if begin.startswith(trigger)]
@@ -469,7 +472,7 @@ class _Builder:
     def tags_with_separator(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         cases: dict[str, list[Expr]] = {}
         ways: list[Expr] = []
-        for begin, body in self.any_tags(source, pointer):
+        for begin, body in self.any_tags(source, pointer, ends):
             if isinstance(begin, Tokens):
                 ways.append(Seq((Term(begin), body)))
             else:
@@ -482,7 +485,7 @@ class _Builder:
         rest = self.grammar.add("separated tag", Seq((separator, Ref(first))))
         return Ref(self.grammar.add("tags", Repeated(first, rest, low, None)))
 
-    def dispatch(self, source: dict[str, Any], pointer: str) -> Expr:
+    def dispatch(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         rules: dict[str, list[tuple[str, Expr]]] = {}
         for i, rule in enumerate(list_field(source, "rules", pointer)):
             place = f"{pointer}/rules/{i}"
@@ -494,7 +497,7 @@ class _Builder:
             ):
                 raise GrammarError("a rule is a pair: a text and a format", place=place)
             check_encodable(rule[0], place)
-            rules.setdefault(rule[0], []).append(("", self.expr(rule[1], f"{place}/1", ())))
+            rules.setdefault(rule[0], []).append(("", self.expr(rule[1], f"{place}/1", ends)))
         if not rules:
             raise GrammarError("there are no rules", place=f"{pointer}/rules")
         for begun, longer in pairwise(sorted(rules)):
@@ -506,7 +509,7 @@ class _Builder:
         excluded = texts_field(source, "excludes", pointer)
         loop = self.grammar.reserve("text with calls")
         again: Expr = Ref(loop) if flag_field(source, "loop", pointer, True) else EMPTY
-        self.grammar.rules[loop] = self.scanned(rules, excluded, (), None, again)
+        self.grammar.rules[loop] = self.scanned(rules, excluded, ends, None, again)
         return Ref(loop)
 
     # --- tokens
@@ -531,14 +534,14 @@ class _Builder:
             raise GrammarError("max_tokens is a number of tokens", place=f"{pointer}/max_tokens")
         return self.repeated(self.free_token(source, pointer), 0, most)
 
-    def token_triggered_tags(self, source: dict[str, Any], pointer: str) -> Expr:
+    def token_triggered_tags(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         place = f"{pointer}/trigger_tokens"
         given = list_field(source, "trigger_tokens", pointer)
         if not given:
             raise GrammarError("there are no triggers", place=place)
         triggers = named_tokens(given, place)
         calls: list[tuple[Tokens, Expr]] = []
-        for i, (begin, body) in enumerate(self.any_tags(source, pointer)):
+        for i, (begin, body) in enumerate(self.any_tags(source, pointer, ends)):
             if not isinstance(begin, Tokens) or not is_one_of(begin, triggers):
                 raise GrammarError(
                     "the begin of this tag is one of trigger_tokens", place=f"{pointer}/tags/{i}/begin"
@@ -548,13 +551,13 @@ class _Builder:
         first = flag_field(source, "at_least_one", pointer)
         return self.called(calls, self.free_token(source, pointer, triggers), not once, first)
 
-    def token_dispatch(self, source: dict[str, Any], pointer: str) -> Expr:
+    def token_dispatch(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         calls: list[tuple[Tokens, Expr]] = []
         for i, rule in enumerate(list_field(source, "rules", pointer)):
             place = f"{pointer}/rules/{i}"
             if not isinstance(rule, (list, tuple)) or len(rule) != 2:
                 raise GrammarError("a rule is a pair: a token and a format", place=place)
-            calls.append((named_tokens([rule[0]], f"{place}/0"), self.expr(rule[1], f"{place}/1", ())))
+            calls.append((named_tokens([rule[0]], f"{place}/0"), self.expr(rule[1], f"{place}/1", ends)))
         if not calls:
             raise GrammarError("there are no rules", place=f"{pointer}/rules")
         free = self.free_token(source, pointer, *(token for token, _ in calls))

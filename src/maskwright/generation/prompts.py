@@ -146,7 +146,18 @@ def _checked(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         ):
             shown = message.get("content")
             raise MaskwrightError(f"messages[{at}]: the content is a text, not {shown!r}"[:300])
-    return [dict(message) for message in messages]
+    return [_joined(message) for message in messages]
+
+
+def _joined(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy; parts of its content that are all text are one text, which every template can write."""
+    parts = message.get("content")
+    if isinstance(parts, list):
+        texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+        known = [text for text in texts if isinstance(text, str)]
+        if len(known) == len(parts):
+            return {**message, "content": "".join(known)}
+    return dict(message)
 
 
 def instructed(

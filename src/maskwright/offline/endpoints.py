@@ -218,6 +218,9 @@ class Endpoints:
         for name in _SENT:
             if row.options.get(name) is not None:
                 body.setdefault(name, row.options[name])
+        if row.body is None:
+            # The likeliest token, as where rows are filled here: a server would draw.
+            body.setdefault("temperature", 0)
         body["model"] = self._model or body.get("model")
         return body
 
@@ -365,6 +368,8 @@ def _checked(answer: httpx.Response, row: Row, checker: Any) -> dict[str, Any]:
             raise EndpointError(f"{place}: the answer has no text (finish_reason {reason!r})")
         matcher = checker.matcher()
         data = text.encode("utf-8", "surrogatepass")
+        if isinstance(row.source, JsonSchema):
+            data = data.strip(b" \t\r\n")  # of JSON texts (RFC 8259, section 2)
         if not (not data or matcher.accept_bytes(data)) or not matcher.is_accepting:
             cut = "; it was cut off: raise max_tokens" if reason == "length" else ""
             raise EndpointError(f"{place}: the answer does not follow the schema{cut}: {text[:200]!r}")

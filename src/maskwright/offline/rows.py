@@ -250,6 +250,8 @@ class Reader:
             place = f"/body/{name}"
             if name in ("messages", "response_format", "structured_outputs", *_WITHOUT_EFFECT):
                 continue
+            if name == "max_tokens" and "max_completion_tokens" in body:
+                continue  # the older name, which servers do not look at then
             if name in _SAMPLING:
                 options[_SAMPLING[name]] = _option(name, value, place)
             elif name == "stream" and value is not False:

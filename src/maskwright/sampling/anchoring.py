@@ -124,8 +124,9 @@ class _State(ModelState):
         self.spent = spent
         self.lengths = lengths
         self.logprobs, self.divergences = closest(
-            one_end(strong.logprobs, owner.eos_ids),
-            one_end(safe.logprobs, owner.eos_ids),
+            # Rows of models are normalised nearly.
+            normalized_rows(one_end(strong.logprobs, owner.eos_ids)),
+            normalized_rows(one_end(safe.logprobs, owner.eos_ids)),
             owner.allowance(spent, lengths),
         )
         owner.warn_of_dropped()

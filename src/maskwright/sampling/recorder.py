@@ -43,8 +43,10 @@ class WeightRecorder(LogitsProcessor):
         if len(self._weights) != rows or columns <= self._columns or columns == self._begun:
             self._weights = np.zeros(rows)
         self._columns = columns
-        left = masked.float().logsumexp(dim=-1) - scores.float().logsumexp(dim=-1)
-        change = left.double().cpu().numpy()
+        # Where nothing is left, ``masked`` has scores all the same, so that sampling can go on.
+        allowed = scores.float().masked_fill(~masked.isfinite(), MINUS_INFINITY)
+        left = allowed.logsumexp(dim=-1) - scores.float().logsumexp(dim=-1)
+        change = left.double().nan_to_num(nan=MINUS_INFINITY, neginf=MINUS_INFINITY).cpu().numpy()
         for row, matcher in enumerate(self._matchers_of(input_ids)):
             if matcher is None:
                 self._weights[row] = MINUS_INFINITY

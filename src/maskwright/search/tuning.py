@@ -142,7 +142,7 @@ def _choices(tasks: Sequence[Task], names: Sequence[str]) -> Choices:
             raise MaskwrightError(f"constraints: some tasks have no {name!r}")
         made = [dict(each.choices) if isinstance(each, Configurable) else {} for each in given]
         # By what is written: True is not 1.
-        if any(repr(each) != repr(made[0]) for each in made):
+        if len({repr(sorted(each.items())) for each in made}) > 1:
             raise MaskwrightError(
                 f"constraints: {name!r} has other parameters, or values of them, in some tasks"
             )

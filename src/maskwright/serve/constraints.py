@@ -238,7 +238,8 @@ def _schemas(tools: list[dict[str, Any]], inside: str) -> dict[str, Any]:
             raise refused(
                 f"{place}.parameters: a JSON Schema is needed (tool {name!r})", f"{place}.parameters"
             )
-        schemas[name] = {"type": "object"} if parameters is None else parameters
+        is_any = parameters is None or function.get("strict") is False
+        schemas[name] = {"type": "object"} if is_any else parameters
     return schemas
 
 

@@ -37,14 +37,15 @@ def response_messages(given: str | list[Any], instructions: str | None) -> list[
         place = f"input[{at}]"
         if not isinstance(item, dict):
             raise refused(f"{place}: an item is an object", place)
-        kind = item.get("type", "message")
+        kind = "message" if item.get("type") is None else item["type"]
         if kind == "message":
             messages.append(_message(item, place, _ITEM))
         elif kind == "function_call":
             call = _call(item, item.get("call_id"), place)
             last = messages[-1] if messages else {}
-            if last.get("role") == "assistant" and last.get("tool_calls"):
-                last["tool_calls"].append(call)
+            if last.get("role") == "assistant":
+                # One turn, as a chat has it.
+                last.setdefault("tool_calls", []).append(call)
             else:
                 messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
         elif kind == "function_call_output":

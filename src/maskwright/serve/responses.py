@@ -54,8 +54,8 @@ def plan_response(request: ResponseRequest, service: Service) -> Plan:
 
 def _format(text: dict[str, Any] | None) -> dict[str, Any] | None:
     """``text.format``, as chats write it: with the schema in an object of its own."""
-    for name in text or ():
-        if name != "format":
+    for name, value in (text or {}).items():
+        if name != "format" and value is not None:
             raise refused(
                 f"text.{name}: the model has no such setting"[:300], "text", "unsupported_parameter"
             )

@@ -190,6 +190,7 @@ class CallReader:
         self.calls = 0
         self._rest = ""
         self._blank = ""
+        self._said = False
         self._end = ""
         self._scan: _JsonScan | None = None
 
@@ -208,6 +209,8 @@ class CallReader:
         rest, self._rest = self._rest, ""
         if self._scan is None:
             yield from self._say(rest)
+        if not self.calls and self._blank:
+            yield Said(self._blank)
 
     def _free(self) -> Generator[Event, None, bool]:
         """Text beside calls; whether there may be more to tell apart."""
@@ -229,7 +232,8 @@ class CallReader:
             yield from self._say(said)
             return True
         yield from self._say(self._rest[:at])
-        self._blank = ""
+        if not self._said:
+            self._blank = ""
         self._rest = self._rest[at + len(begin) :]
         self._scan = _JsonScan()
         name, self._end = self.begins[begin]
@@ -237,11 +241,12 @@ class CallReader:
         return True
 
     def _say(self, text: str) -> Iterator[Event]:
-        """Blanks at the end are held back: they count only if more is said."""
+        """Blanks at the end are held back: beside calls they count only if more is said."""
         text = self._blank + text
         said = text.rstrip()
         self._blank = text[len(said) :]
         if said:
+            self._said = True
             yield Said(said)
 
     def _arguments(self, scan: _JsonScan) -> Generator[Event, None, bool]:

@@ -19,6 +19,8 @@ from maskwright.serve.settings import Settings
 _T = TypeVar("_T")
 _DRAINED = 16
 """Times ``max_body_bytes`` that are read and dropped, so that whoever sends too much sees the refusal."""
+_DEEPEST = 500
+"""Levels of JSON, well below what Python can write again."""
 _UNREAD_SECONDS = 10.0
 """Behind the time of a request, for a client to read what was sent, and the error."""
 
@@ -51,6 +53,8 @@ def read_json(body: bytes) -> Any:
     """Decoded JSON.  Raises ``RequestError`` for anything else, and for what no answer could repeat: NaN, infinities, lone surrogates."""
     try:
         read = json.loads(body, parse_constant=_no_number, parse_float=finite)
+        if body.count(b"[") + body.count(b"{") > _DEEPEST and _is_deep(read):
+            raise RecursionError
         json.dumps(read, ensure_ascii=False).encode()
         return read
     except UnicodeEncodeError:
@@ -66,6 +70,16 @@ def read_json(body: bytes) -> Any:
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def _is_deep(read: Any) -> bool:
+    level = [read]
+    for _ in range(_DEEPEST):
+        inside = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [each for values in inside for each in values if isinstance(each, (dict, list))]
+        if not level:
+            return False
+    return True
 
 
 def _surrogate(read: Any) -> str:

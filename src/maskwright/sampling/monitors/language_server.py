@@ -29,6 +29,8 @@ _NEVER = (-32601, -32002)
 _UNITS = {"utf-32": 4, "utf-16": 2}
 """In what columns may be counted, and bytes of each; characters first, since servers for Python count those, whatever they say."""
 _SHORTEST, _LONGEST = 1e-3, 1e6
+_LAST_SECONDS = 0.2
+"""Between a server's last word and its end."""
 
 
 class _RefusedHere(ConstraintError):
@@ -142,10 +144,14 @@ class Client:
         except (OSError, ValueError) as error:
             raise ConstraintError(f"the language server {self._name} cannot be started: {error}") from None
         self._answers: queue.Queue[Any] = queue.Queue()
-        self._end = weakref.finalize(self, _end, self._process)
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._input = self._process.stdin
-        threading.Thread(target=_listen, args=(self._process.stdout, self._answers), daemon=True).start()
+        self._messages: queue.Queue[bytes | None] = queue.Queue()
+        self._end = weakref.finalize(self, _end, self._process, self._messages)
+        # A server that does not read keeps whoever writes to it waiting, as one that does not answer does.
+        for target, stream, messages in (
+            (_listen, self._process.stdout, self._answers),
+            (_speak, self._process.stdin, self._messages),
+        ):
+            threading.Thread(target=target, args=(stream, messages), daemon=True).start()
         self._number = 0
         self._version = 0
         folder = root.absolute()
@@ -217,7 +223,10 @@ class Client:
             if not isinstance(item, dict) or not isinstance(item.get("label"), str):
                 raise self._senseless(_COMPLETION, found)
             if item.get("kind") not in _NO_NAMES:
-                names.append(str(item.get("insertText") or item["label"]).split("(")[0])
+                edit = item.get("textEdit")
+                written = edit.get("newText") if isinstance(edit, dict) else item.get("insertText")
+                # Some servers write what triggered them once more.
+                names.append(str(written or item["label"]).removeprefix(text[-1:]).split("(")[0])
         return names
 
     def close(self) -> None:
@@ -245,9 +254,15 @@ class Client:
                 ) from None
             if message is None:
                 self._answers.put(None)
-                raise ConstraintError(
-                    f"the language server {self._name} ended (exit status {self._process.poll()})"
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_LAST_SECONDS)
+                status = self._process.poll()
+                how = (
+                    "does not talk as the protocol has it"
+                    if status is None
+                    else f"ended (exit status {status})"
                 )
+                raise ConstraintError(f"the language server {self._name} {how}")
             if not isinstance(message, dict):
                 raise ConstraintError(
                     f"the language server {self._name} sends what is no message of the protocol: {message!r}"[
@@ -292,35 +307,37 @@ class Client:
         if self._closed:
             raise ConstraintError(f"the language server {self._name} is closed; make another monitor")
         data = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        try:
-            self._input.write(b"Content-Length: %d\r\n\r\n%s" % (len(data), data))
-            self._input.flush()
-        except OSError as error:
-            raise ConstraintError(f"the language server {self._name} ended: {error}") from None
+        self._messages.put(b"Content-Length: %d\r\n\r\n%s" % (len(data), data))
 
 
 def _listen(stream: IO[bytes], answers: queue.Queue[Any]) -> None:
     """Put every message of the server into the queue, and None when it ends."""
     try:
-        while True:
-            length = 0
-            while (line := stream.readline().strip()) != b"":
-                name, _, value = line.partition(b":")
-                if name.lower() == b"content-length":
-                    length = int(value)
-            if not length:
-                break
-            answers.put(json.loads(stream.read(length)))
+        with stream:
+            while True:
+                length = 0
+                while (line := stream.readline().strip()) != b"":
+                    name, _, value = line.partition(b":")
+                    if name.lower() == b"content-length":
+                        length = int(value)
+                if not length:
+                    break
+                answers.put(json.loads(stream.read(length)))
     except (OSError, ValueError, RecursionError):
         pass
     answers.put(None)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _speak(stream: IO[bytes], messages: queue.Queue[bytes | None]) -> None:
+    """Send what is in the queue, until None comes, or the server has ended."""
+    # What was written to a server that has ended cannot be flushed.
+    with contextlib.suppress(OSError), stream:
+        while (data := messages.get()) is not None:
+            stream.write(data)
+            stream.flush()
+
+
+def _end(process: subprocess.Popen[bytes], messages: queue.Queue[bytes | None]) -> None:
+    messages.put(None)
     process.kill()
     process.wait()
-    for stream in (process.stdin, process.stdout):
-        # What was written to a server that has ended cannot be flushed.
-        if stream is not None:
-            with contextlib.suppress(OSError):
-                stream.close()

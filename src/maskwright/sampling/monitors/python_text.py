@@ -36,14 +36,22 @@ class PythonText:
         # A text that has no end yet is read as its quote, and what looks like code.
         if any(_is_quote(each) and each.line == leaf.line for each in line):
             return False
-        statement = takewhile(lambda each: each.value != ";", line)
-        return not any(each.value in ("import", "from") and each.type in _WORDS for each in statement)
+        statement = list(takewhile(lambda each: each.value != ";", line))
+        return not any(_is_import(each, statement[i + 1 :]) for i, each in enumerate(statement))
 
 
 def _back(leaf: Any) -> Iterator[Any]:
     while leaf is not None:
         yield leaf
         leaf = leaf.get_previous_leaf()
+
+
+def _is_import(leaf: Any, before: list[Any]) -> bool:
+    """Whether a leaf is the word ``import``, or a ``from`` that begins one: not that of ``yield`` or ``raise``.  ``before``: nearest first."""
+    if leaf.type not in _WORDS or leaf.value not in ("import", "from"):
+        return False
+    is_yield = bool(before) and before[0].value == "yield"
+    return bool(leaf.value == "import" or not (is_yield or any(each.value == "raise" for each in before)))
 
 
 def _is_quote(leaf: Any) -> bool:

@@ -12,8 +12,8 @@ _LEXEME = re.compile(
     r"|(?P<comment>--[^\n]*\n?|/\*.*?(?:\*/|\Z))"
     r"|(?P<number>(?:\d|\.\d)[\w.$\x80-\U0010ffff]*(?:(?<=[eE])[+-]\d*)?)"
     r"|(?P<parameter>\?\d*|[:@#$][A-Za-z0-9_$\x80-\U0010ffff]+(?:::[A-Za-z0-9_$\x80-\U0010ffff]*)*(?:\([^\s)]*\)?)?)"
-    r"|(?P<word>[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*)"
-    r"|(?P<space>[ \t\n\f\r]+)|(?P<mark>\|\||->>|->|<<|>>|<=|>=|<>|!=|==|.)",
+    r"|(?P<word>(?!\ufeff)[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*)"
+    r"|(?P<space>[ \t\n\f\r]+|\ufeff)|(?P<mark>\|\||->>|->|<<|>>|<=|>=|<>|!=|==|.)",
     re.DOTALL | re.ASCII,
 )
 
@@ -342,6 +342,9 @@ def top_query(text: str, lexemes: list[Lexeme]) -> Query | None:
 
 def _operands(lexemes: list[Lexeme]) -> list[str]:
     found = []
+    if lexemes and lexemes[-1].text in ("-", "/"):
+        # It may begin a comment, and what comes behind that says what the operand is.
+        lexemes = lexemes[:-1]
     for i in range(1, len(lexemes) - 1):
         before, lexeme, behind = lexemes[i - 1], lexemes[i], lexemes[i + 1]
         if before.kind not in ("word", "mark") or before.text not in _BEFORE_OPERANDS:

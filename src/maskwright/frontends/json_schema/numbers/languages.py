@@ -365,8 +365,8 @@ def _plain_with_divisors(
         if not told_apart:
             longest = whole + 1 + precision
         else:
-            # Digits behind the point count as well.
-            longest = max(whole + 1, 2 + behind) if behind else whole
+            # Digits behind the point count as well; without a divisor there are some.
+            longest = max(whole + 1, 2 + behind) if behind or divisor is None else whole
         language = replace(language, length=(0, longest))
     return language
 
