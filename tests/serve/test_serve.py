@@ -16,11 +16,9 @@ import jsonschema
 import pytest
 from places import ROOT
 from pydantic import BaseModel, Field
-from serving import MODEL, PERSON, TEMPLATE, Served, json_schema, openai, serving, tiny, tool
-from tiny_model import TINY
+from serving import MODEL, PERSON, Served, json_schema, serving, tiny, tool
 
 import maskwright as mw
-from maskwright.generation.generator import Generator
 from maskwright.generation.metrics import Rates
 from maskwright.serve.logprobs import TokenList
 from maskwright.serve.settings import Settings
@@ -147,43 +145,6 @@ def test_stop_texts(served: Served) -> None:
             text = answer.choices[0].message.content
             assert answer.choices[0].finish_reason == "stop"
         assert text == whole[: whole.index(middle)]
-
-
-def test_stop_texts_beside_marks_of_calls() -> None:
-    """Marks that are special tokens are no text, whatever their names are."""
-    generator = Generator.from_pretrained(str(TINY))
-    tokenizer = generator.tokenizer
-    tokenizer.chat_template = TEMPLATE
-    tokenizer.add_tokens(["<tool_call>", "</tool_call>"], special_tokens=True)
-    generator.model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    number = {
-        "type": "object",
-        "properties": {"x": {"enum": [1]}},
-        "required": ["x"],
-        "additionalProperties": False,
-    }
-    options: dict[str, Any] = {"tools": [tool("f", number)], "temperature": 0, "max_tokens": 60}
-    with serving(Generator(generator.model, tokenizer)) as served:
-        choice = served.chat(stop="call", tool_choice="required", **options).choices[0]
-        assert choice.finish_reason == "tool_calls"
-        assert all(json.loads(call.function.arguments) == {"x": 1} for call in choice.message.tool_calls)
-        with pytest.raises(openai.BadRequestError, match="stop text would cut"):
-            served.chat(stop="}", tool_choice="required", **options)
-        for stream in (False, True):
-            form = {"type": "structural_tag", "format": {"type": "sequence", "elements": [
-                {"type": "token", "token": "<tool_call>"}, {"type": "regex", "pattern": "a*"}]}}  # fmt: skip
-            bias = {str(tokenizer.convert_tokens_to_ids("a")): 100}
-            answer = served.chat(stop="aa", stream=stream, temperature=0, max_tokens=5, logit_bias=bias,
-                                 extra_body={"response_format": form})  # fmt: skip
-            parts = list(answer) if stream else [answer]
-            assert parts[-1].choices[0].finish_reason == "stop"
-            assert (
-                "".join(
-                    (part.choices[0].delta if stream else part.choices[0].message).content or ""
-                    for part in parts
-                )
-                == ""
-            )
 
 
 def test_probabilities(served: Served) -> None:
@@ -412,19 +373,6 @@ def test_likely_tokens_that_are_no_whole_text_are_told_apart() -> None:
     row: Any = SimpleNamespace(ids=[0x61], logprobs=[-3.0], top=3, top_logprobs=[top], vocabulary=vocabulary)
     shown = TokenList(row, vocabulary).completion([(0, 0)])
     assert shown["top_logprobs"] == [{"bytes:\\xf0": -1.0, "bytes:\\x9f": -2.0, "a": -3.0}]
-
-
-def test_the_first_token_is_listed_as_it_is_spelled() -> None:
-    """Of tokenizers that drop a blank at the very start."""
-    words = [b"", b" Hello", b" world", b"!"]
-    vocabulary = mw.Vocabulary.from_bytes(words, eos_ids=[0], start_tokens={1: b"Hello", 2: b"world"})
-    row: Any = SimpleNamespace(ids=[1, 2, 3], logprobs=[-1.0] * 3, top=2, top_logprobs=[{1: -1.0, 2: -2.0}] * 3, vocabulary=vocabulary)  # fmt: skip
-    tokens = TokenList(row, vocabulary)
-    places = tokens.more(100, 3)
-    assert b"".join(bytes(each["bytes"]) for each in tokens.chat(places)) == vocabulary.decode(row.ids)
-    shown = tokens.completion(places)
-    assert shown["tokens"] == ["Hello", " world", "!"] and shown["text_offset"] == [0, 5, 11]
-    assert [list(each) for each in shown["top_logprobs"]] == [["Hello", "world"], *[[" Hello", " world"]] * 2]
 
 
 def test_responses(served: Served) -> None:

@@ -73,7 +73,7 @@ def test_calls_are_told_from_text(template: str, step: int) -> None:
 
 
 def test_text_that_only_begins_like_a_call() -> None:
-    assert read("hermes", ["a <tool", "_cal", "m> b "]) == ("", "a <tool_calm> b", [])
+    assert read("hermes", ["a <tool", "_cal", "m> b "]) == ("", "a <tool_calm> b ", [])
     assert read("hermes", ["x <tool_"]) == ("", "x <tool_", [])
     assert read("hermes", ["<tool_call>", "\nodd"]) == ("", "<tool_call>\nodd", [])
 
