@@ -18,7 +18,8 @@ class WeightRecorder(LogitsProcessor):
     decoding; ``recorder.log_weights`` then holds the logarithm of the product of the masses that the masks
     left, with which the finished rows are properly weighted for p(y) · 1[y in the language].  p is what reaches
     this processor; what comes behind it (temperature, top-k, top-p) must leave scores as they are.  For sampling
-    only: beams and drafted tokens have no such weights.  Rows that did not reach EOS are no complete texts.
+    only: beams and drafted tokens have no such weights.  Rows that did not reach EOS are no complete texts.  With ``tokenizer``, forced text
+    has one spelling, so the weights are for texts in these tokens only.
     A new generation is recognised as ``LogitsProcessor`` does; ``reset`` forgets.
     """
 
