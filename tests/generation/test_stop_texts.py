@@ -61,6 +61,13 @@ def test_names_of_special_tokens_are_no_text(marked: mw.Generator) -> None:
     assert marked("x", sequence(regex("a"), mark("<mark>"), regex("b")), stop="mark") == "ab"
 
 
+def test_a_stop_text_within_a_token_of_a_choice_of_tokens(marked: mw.Generator) -> None:
+    """A sequence of tokens is complete at its end only."""
+    ids = marked.tokenizer.encode(" the;", add_special_tokens=False)
+    with pytest.raises(mw.MaskwrightError, match="where it is not complete"):
+        marked("x", mw.Choice([ids]), stop="he")
+
+
 def test_where_stop_texts_are_found() -> None:
     """Texts between empty pieces, one after the other, are searched as a whole."""
     rng = random.Random(0)

@@ -181,6 +181,7 @@ def test_a_refused_question_is_a_place_where_nothing_is_known() -> None:
         ({"error": 5}, "refuses textDocument/completion: 5"),
         ({"result": 5}, "answers textDocument/completion with 5"),
         ({"result": [5]}, "answers textDocument/completion with"),
+        ({"result": [{"label": "a", "insertText": 5}]}, "answers textDocument/completion with"),
         ({"result": {"items": [{}]}}, "answers textDocument/completion with"),
     ],
 )
@@ -218,9 +219,10 @@ def test_names_as_a_server_writes_them() -> None:
         {"label": "size (int)", "textEdit": {"range": {}, "newText": "size"}, "insertText": "no"},
         {"label": "x", "insertText": ".length"},
         {"label": "name(to)", "textEdit": None},
+        {"label": "no", "insertText": "keel", "textEdit": {"range": {}}},
     ]
     monitor = fake({ASKED: {"result": items}}, language="go")
-    assert all(monitor.complete(ids(f"boat.{name}")) for name in ("size", "length", "name"))
+    assert all(monitor.complete(ids(f"boat.{name}")) for name in ("size", "length", "name", "keel"))
     assert not any(monitor.prefix(ids(f"boat.{name}")) for name in ("no", "x"))
     monitor.close()
 

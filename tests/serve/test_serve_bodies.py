@@ -81,12 +81,13 @@ def test_an_answer_that_is_sent_back_is_one_turn() -> None:
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
             {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
             {"type": "function_call", "call_id": "d", "name": "g", "arguments": "{}"},
+            {"type": "message", "role": "assistant", "content": " And wait."},
             {"type": "function_call_output", "call_id": "c", "output": "1"},
         ],
         None,
     )
     assert [each["role"] for each in messages] == ["user", "assistant", "tool"]
-    assert messages[1]["content"] == "I look." and len(messages[1]["tool_calls"]) == 2
+    assert messages[1]["content"] == "I look. And wait." and len(messages[1]["tool_calls"]) == 2
 
 
 def test_a_member_that_is_null_is_left_out(served: Served) -> None:

@@ -65,3 +65,14 @@ def test_the_first_token_is_listed_as_it_is_spelled() -> None:
     shown = tokens.completion(places)
     assert shown["tokens"] == ["Hello", " world", "!"] and shown["text_offset"] == [0, 5, 11]
     assert [list(each) for each in shown["top_logprobs"]] == [["Hello", "world"], *[[" Hello", " world"]] * 2]
+
+
+def test_tokens_are_listed_as_far_as_their_text_is_shown() -> None:
+    """Marks are shown by name where calls are read."""
+    vocabulary = mw.Vocabulary.from_bytes([b"ab", b";", b"c", b"", b"<mark>"], eos_ids=[3], special_ids=[4])
+    row: Any = SimpleNamespace(
+        ids=[4, 0, 1, 2], logprobs=[-1.0] * 4, top=0, top_logprobs=[], vocabulary=vocabulary
+    )
+    for named, shown in ((True, len("<mark>ab")), (False, len("ab"))):
+        tokens = TokenList(row, vocabulary, named)
+        assert [each["token"] for each in tokens.chat(tokens.more(shown, 4))] == ["<mark>", "ab"]

@@ -144,7 +144,7 @@ class _Run:
         view = logits[[row_of[p] for p in opened]].astype(np.float64)
         view[:, self.impossible] = MINUS_INFINITY
         log_probs = log_probabilities(view, self.schedule.temperature or 1.0)
-        probs = np.exp(log_probs, dtype=np.float32)
+        probs = np.exp(log_probs).astype(np.float32)
         chosen = [int(token) for token in view.argmax(axis=-1)]
         if self.schedule.threshold is not None:
             count = max(count or 0, int((probs.max(axis=-1) >= self.schedule.threshold).sum()))

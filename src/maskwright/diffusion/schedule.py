@@ -152,7 +152,8 @@ def log_probabilities(logits: Floats, temperature: float) -> Floats:
     finite = np.isfinite(top)
     # The largest is 0, so that no temperature makes it infinite.
     with np.errstate(over="ignore"):
-        scaled: Floats = np.where(finite, logits - np.where(finite, top, 0), 0) / temperature
+        scaled: Floats = np.where(finite, logits - np.where(finite, top, 0), 0)
+        scaled /= temperature
     scaled -= log_sum_exp(scaled)[:, None]
     return scaled
 

@@ -332,18 +332,17 @@ class _Builder:
 
     def closed(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         """What follows the begin of a tag."""
+        if "content" not in source:
+            raise GrammarError("the field content is missing", place=pointer or "#")
         given = source.get("end", "")
         if isinstance(given, dict):
             self.end_token = self.single_token(given, f"{pointer}/end")
-            if "content" in source:
-                return Seq((self.content(source, pointer, ()), Term(self.end_token)))
+            return Seq((self.content(source, pointer, ()), Term(self.end_token)))
         if isinstance(given, str):
             check_encodable(given, f"{pointer}/end")
             own: tuple[str, ...] = (given,)
         else:
             own = tuple(texts_field(source, "end", pointer, empty=True))
-        if "content" not in source:
-            raise GrammarError("the field content is missing", place=pointer or "#")
         if not any(own):
             return self.content(source, pointer, ends)
         if not all(own):

@@ -323,7 +323,9 @@ class Row:
         for token in ids[: begin + count]:
             short.accept_token(token)
         rest = pieces[count][:length]
-        if (rest and not short.accept_bytes(rest)) or not short.is_accepting:
+        # Sequences of tokens have no text that ends within one.
+        reads = not rest or (hasattr(short, "accept_bytes") and short.accept_bytes(rest))
+        if not reads or not short.is_accepting:
             behind = b"".join(vocabulary.pieces(ids[: begin + count])) + rest
             raise StopError(
                 "a stop text would cut the output where it is not complete, behind "

@@ -250,10 +250,11 @@ class Reader:
             place = f"/body/{name}"
             if name in ("messages", "response_format", "structured_outputs", *_WITHOUT_EFFECT):
                 continue
-            if name == "max_tokens" and "max_completion_tokens" in body:
-                continue  # the older name, which servers do not look at then
             if name in _SAMPLING:
-                options[_SAMPLING[name]] = _option(name, value, place)
+                value = _option(name, value, place)
+                # The older name counts where the newer one is not there, as for servers.
+                if name != "max_tokens" or "max_completion_tokens" not in body:
+                    options[_SAMPLING[name]] = value
             elif name == "stream" and value is not False:
                 raise RowError("a row of a batch is answered whole: leave it out", place)
             elif self.is_forwarded or value in _NEUTRAL.get(name, ()):

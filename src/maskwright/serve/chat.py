@@ -98,7 +98,7 @@ def choices_of(outputs: Outputs, plan: Plan, service: Service) -> list[Choice]:
     return [
         Choice(
             row,
-            TokenList(row, service.vocabulary) if plan.top is not None else None,
+            TokenList(row, service.vocabulary, reader is not None) if plan.top is not None else None,
             None if reader is None else reader(),
         )
         for row in outputs.rows

@@ -39,7 +39,13 @@ def response_messages(given: str | list[Any], instructions: str | None) -> list[
             raise refused(f"{place}: an item is an object", place)
         kind = "message" if item.get("type") is None else item["type"]
         if kind == "message":
-            messages.append(_message(item, place, _ITEM))
+            message = _message(item, place, _ITEM)
+            last = messages[-1] if messages else {}
+            if last.get("tool_calls") and message["role"] == "assistant":
+                # Said behind calls, in the same turn.
+                last["content"] += message["content"]
+            else:
+                messages.append(message)
         elif kind == "function_call":
             call = _call(item, item.get("call_id"), place)
             last = messages[-1] if messages else {}

@@ -92,6 +92,8 @@ class Engine:
 
     def close(self) -> None:
         """End all rows, and the thread."""
+        if self._closed:
+            return
         self.fail()
         with self._changed:
             self._closed = True

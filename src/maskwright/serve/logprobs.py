@@ -13,13 +13,15 @@ _LEAST = -9999.0
 
 
 class TokenList:
-    """The tokens of one output, handed out once each, as far as they are shown."""
+    """The tokens of one output, handed out once each, as far as they are shown; ``named``: special tokens by name."""
 
-    def __init__(self, row: Row, vocabulary: Vocabulary) -> None:
+    def __init__(self, row: Row, vocabulary: Vocabulary, named: bool = False) -> None:
         self.row = row
         self.vocabulary = vocabulary
         self._names = {i: name for name, i in vocabulary.special_tokens.items()}
+        self._named = named
         self._at = 0
+        self._opening = 0
         self._offset = 0
         self._characters = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -32,7 +34,10 @@ class TokenList:
         found = []
         while self._at < min(judged, len(self.row.ids)) and self._offset < shown:
             found.append((self._at, self._characters))
-            data = self._bytes(self.row.ids[self._at], self._at)
+            token = self.row.ids[self._at]
+            data = self._bytes(token, self._at)
+            if self._named:
+                data = data or self._names.get(token, "").encode()
             self._offset += len(data)
             self._characters += len(self._decoder.decode(data))
             self._at += 1
@@ -40,7 +45,9 @@ class TokenList:
 
     def _bytes(self, token: int, at: int) -> bytes:
         """What a token spells at a place, which may be at the very start of the text."""
-        return self.vocabulary.pieces([token], start=self.vocabulary.at_start(self.row.ids[:at]))[0]
+        while self._opening < at and self.vocabulary.at_start([self.row.ids[self._opening]]):
+            self._opening += 1
+        return self.vocabulary.pieces([token], start=at <= self._opening)[0]
 
     def chat(self, places: list[tuple[int, int]]) -> list[dict[str, Any]]:
         """``logprobs.content`` of chats."""

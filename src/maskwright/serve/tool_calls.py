@@ -165,19 +165,20 @@ class WholeReader:
             self._told = free
 
     def finish(self) -> Iterable[Event]:
-        """What the template reads from what was not told yet."""
-        found = self._template.parse(self._text[self._told :], self._tools, thinking=self._thinking)
+        """What the template reads, without what was told."""
+        found = self._template.parse(self._text, self._tools, thinking=self._thinking)
         if found.thinking:
             yield Thought(found.thinking)
-        if found.content:
-            yield Said(found.content)
+        told = self._text[: self._told]
+        if left := found.content.removeprefix(told.lstrip() if found.calls else told):
+            yield Said(left)
         for index, call in enumerate(found.calls):
             yield CallBegins(index, call.name)
             yield CallGoesOn(index, json.dumps(call.arguments, ensure_ascii=False))
 
 
 class CallReader:
-    """Calls that are a mark, a name and JSON, in free text.  White space around calls is part of neither."""
+    """Calls that are a mark, a name and JSON, in free text.  White space around calls counts where text comes before and behind it."""
 
     def __init__(self, names: Iterable[str], template: ToolTemplate) -> None:
         self.trigger = template.trigger.partition("{")[0]
@@ -209,8 +210,8 @@ class CallReader:
         rest, self._rest = self._rest, ""
         if self._scan is None:
             yield from self._say(rest)
-        if not self.calls and self._blank:
-            yield Said(self._blank)
+            if not self.calls and self._blank:
+                yield Said(self._blank)
 
     def _free(self) -> Generator[Event, None, bool]:
         """Text beside calls; whether there may be more to tell apart."""
@@ -243,6 +244,8 @@ class CallReader:
     def _say(self, text: str) -> Iterator[Event]:
         """Blanks at the end are held back: beside calls they count only if more is said."""
         text = self._blank + text
+        if self.calls and not self._said:
+            text = text.lstrip()
         said = text.rstrip()
         self._blank = text[len(said) :]
         if said:

@@ -174,3 +174,26 @@ def test_very_many_remainders_are_a_limit_before_they_are_made():
         plain_multiples(Decimal("0.00997"), 20, few)
     # So many before equal ones are one: there may be too many to make.
     assert caught.value.given == 3 + 7 * 997
+
+
+@pytest.mark.parametrize("negation", [{"multipleOf": 2}, {"multipleOf": 7}, {"type": "integer"}])
+def test_numbers_that_are_told_apart_have_fifteen_digits(negation):
+    """Doubles hold all of these; of integers with 16, some are read as the multiple beside them."""
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    grammar = mw.compile_json_schema({"type": "number", "not": negation}, vocabulary)
+
+    def takes(text):
+        matcher = grammar.matcher()
+        return matcher.accept_bytes(text.encode()) and matcher.is_accepting
+
+    for text in ("1.62816372553801", "99999999999999.9", "-12345678901234.5", "0.12345678901234"):
+        assert takes(text), text
+    assert takes("999999999999997") == (negation != {"type": "integer"})
+    for text in (
+        "9007199254740993",
+        "9999999999999999",
+        "-9999999999999999",
+        "999999999999999.9",
+        "1.628163725538019",
+    ):
+        assert not takes(text), text

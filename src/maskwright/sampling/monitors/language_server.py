@@ -224,9 +224,12 @@ class Client:
                 raise self._senseless(_COMPLETION, found)
             if item.get("kind") not in _NO_NAMES:
                 edit = item.get("textEdit")
-                written = edit.get("newText") if isinstance(edit, dict) else item.get("insertText")
+                written = edit.get("newText") if isinstance(edit, dict) else None
+                written = written or item.get("insertText") or item["label"]
+                if not isinstance(written, str):
+                    raise self._senseless(_COMPLETION, found)
                 # Some servers write what triggered them once more.
-                names.append(str(written or item["label"]).removeprefix(text[-1:]).split("(")[0])
+                names.append(written.removeprefix(text[-1:]).split("(")[0])
         return names
 
     def close(self) -> None:

@@ -341,7 +341,7 @@ def _plain_with_divisors(
             return replace(language, length=(0, digits + 1)) if isinstance(language, Machine) else language
     used = others if divisor is None else (divisor, *others)
     behind = max(0, *(-lowest(d)[1] for d in used))
-    if told_apart and behind:
+    if told_apart and (behind or divisor is None):
         intervals = [
             (low, tighter_high(high, _GREATEST_TOLD) if low.value <= _GREATEST_TOLD.value else high)
             for low, high in intervals
@@ -365,7 +365,7 @@ def _plain_with_divisors(
         if not told_apart:
             longest = whole + 1 + precision
         else:
-            # Digits behind the point count as well; without a divisor there are some.
+            # Digits behind the point count as well, which there are without a divisor, too.
             longest = max(whole + 1, 2 + behind) if behind or divisor is None else whole
         language = replace(language, length=(0, longest))
     return language
