@@ -309,6 +309,15 @@ def test_captures_of_operands() -> None:
         ((dynamic + semicolon) * (2, None), b"12;3;4;", b"4"),
         ((dynamic + semicolon) * (1, 2) & maskwright.Contains(["1"]), b"12;", b"12"),
         (maskwright.Lark(digits + '\n%ignore " "', lexer="dynamic") + semicolon, b" 12 ;", b"12"),
+        # Beside parts that are empty.
+        (maskwright.Regex("x*") + dynamic, b"12", b"12"),
+        (maskwright.Regex("x*") + dynamic, b"xx12", b"12"),
+        (maskwright.Optional(maskwright.Regex("x")) + dynamic, b"12", b"12"),
+        (
+            maskwright.Choice(["x"]) * (0, 1) + dynamic + maskwright.Regex(";?") + maskwright.Regex("y"),
+            b"12y",
+            b"12",
+        ),
     ):
         matcher = maskwright.compile(source, VOCABULARY).matcher()
         assert matcher.accept_bytes(text) and matcher.is_accepting

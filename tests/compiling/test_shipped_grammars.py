@@ -12,6 +12,7 @@ import sys
 import sysconfig
 import time
 import warnings
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -232,3 +233,33 @@ def test_walks_are_sql(walks: int) -> None:
             except sqlite3.Error as error:
                 # Tables and columns that are not there are no question of grammar.
                 assert "syntax error" not in str(error) and "unrecognized" not in str(error), (text, error)
+
+
+def test_only_ascii_letters_have_two_cases() -> None:
+    """Unicode folds the long s to s, the Kelvin sign to k and dotless i to i; SQLite and readers of HTML do not."""
+    sql, html = (mw.compile(mw.shipped_grammar(name), BYTES) for name in ("sql", "html"))
+
+    def takes(grammar: mw.CompiledGrammar, text: str) -> bool:
+        matcher = grammar.matcher()
+        return matcher.accept_bytes(text.encode()) and matcher.is_accepting
+
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for text in (
+            "sElEcT 1",
+            "\u017felect 1",
+            "select 1 \u0130n (2)",
+            "select 1 as \u017fet",
+            "select 1 as \u212aey",
+            "select 1 li\u212ae 2",
+        ):
+            try:
+                connection.execute(text)
+                is_right = True
+            except sqlite3.Error:
+                is_right = False
+            assert takes(sql, text) == is_right, text
+    page = "<!DOCTYPE html><html><head><title>a</title>%s</head><body></body></html>"
+    assert takes(html, page % "<script>x</ScRiPt>") and takes(html, page % "<script>x</\u017fcript></script>")
+    assert not takes(html, page % "<script>x</\u017fcript>") and not takes(
+        html, page % "<style>x</\u017ftyle>"
+    )

@@ -77,6 +77,9 @@ SOURCES: dict[str, Any] = {
     "lexer and schema": mw.Lark(
         'start: (NAME | "ab")+ %json {"type": "integer"}\nNAME: /[a-z]+/\n%ignore " "'
     ),
+    "repeated captures": mw.Regex("x*") + mw.Lark("start: b\nb[capture]: /[ab]+/", lexer="dynamic") * 3,
+    "captures or nothing": mw.Optional(mw.Lark("start: b\nb[capture]: /ab*/")),
+    "captures of schemas": mw.Lark('start: v\nv[capture]: %json {"type": "integer"}') | mw.Regex("z{3}"),
     "modes": mw.Lark(
         'start: ("a" | "q" text)*\ntext[mode=text]: CHARS? "q"\n%ignore " "\n%mode text\nCHARS: /[a ]+/'
     ),

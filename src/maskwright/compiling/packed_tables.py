@@ -76,7 +76,8 @@ def _imports_first(tables: Tables) -> list[Tables]:
         elif id(each) not in seen:
             seen.add(id(each))
             work.append((each, True))
-            work += [(imported, False) for imported in _needed(each)]
+            # Taken from the end: the first one first, so that what is read again is packed in the same order.
+            work += [(imported, False) for imported in reversed(_needed(each))]
     return order
 
 

@@ -142,3 +142,18 @@ class TestRegistry:
     def test_sources_with_a_registry(self, vocabulary):
         source = mw.JsonSchema({"$ref": "i"}, registry={"i": INTEGER}, dialect="draft7")
         assert accepts(mw.compile(source, vocabulary), 1)
+
+
+def test_a_document_that_declares_no_dialect_speaks_that_of_the_main_one() -> None:
+    """Whoever refers to it first."""
+    old, new = "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"
+    registry = {
+        "http://h/a": {"$schema": old, "$ref": "http://h/c"},
+        "http://h/b": {"$schema": new, "$ref": "http://h/c"},
+        "http://h/c": {"type": "array", "prefixItems": [{"type": "integer"}], "maxItems": 1},
+    }
+    for order in ("ab", "ba"):
+        for main, refused in ((new, True), (old, False)):
+            schema = {"$schema": main, "allOf": [{"$ref": f"http://h/{name}"} for name in order]}
+            matcher = mw.compile_json_schema(schema, BYTES, registry=registry).matcher()
+            assert (matcher.accept_bytes(b'["x"]') and matcher.is_accepting) != refused, (order, main)

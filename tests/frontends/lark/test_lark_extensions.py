@@ -194,6 +194,8 @@ def test_what_looks_like_a_token_elsewhere() -> None:
         ('start: a\na[temperature=0.5]: "x"', "2:3", "temperature cannot be enforced"),
         ('start: A\nA[lazy]: "x"', "2:1", "belong to rules"),
         ('start: a "y"\na[stop="x"]: /[a-w]+/', "2:1", "its stop must stand"),
+        ('start: a "x."\na[stop=/x./]: /[a-w]+/', "2:1", "its stop must stand"),
+        ('start: a "X"\na[stop="x"i]: /[a-w]+/', "2:1", "its stop must stand"),
         ('start: a\na[lazy]: b\nb: "x"', "2:10", "Rules aren't allowed"),
         ("start: a\na[lazy]: /x*/", "2:1", "empty text"),
         ("start: a\na[lazy]: /x(?!y)/", "2:1", "looks ahead"),

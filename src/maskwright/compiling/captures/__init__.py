@@ -41,8 +41,10 @@ class CaptureReader:
         max_seconds: float = 0,
         imports: Mapping[Hashable, Tables] | None = None,
     ) -> None:
-        self.imports = imports or {}
-        self.productions = Productions(grammar, automaton, part, token_ids)
+        self.imports = known = imports or {}
+        self.productions = Productions(
+            grammar, automaton, part, token_ids, lambda each: known[each.key].nullable
+        )
         self.max_seconds = max_seconds
         self.lists = {c.name for each in grammar.captures.values() for c in each if c.append}
 

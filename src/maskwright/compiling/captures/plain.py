@@ -9,7 +9,19 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from maskwright.errors import GrammarError
-from maskwright.ir.grammar import Capture, Choice, Grammar, Import, Lexeme, Lexing, Ref, Seq, Term, Tokens
+from maskwright.ir.grammar import (
+    Capture,
+    Choice,
+    Grammar,
+    Import,
+    Lexeme,
+    Lexing,
+    Ref,
+    Repeated,
+    Seq,
+    Term,
+    Tokens,
+)
 from maskwright.regular.expressions import Alt, Cat, Chars, Lit, Machine, Regular, Repeat, postorder
 
 
@@ -72,6 +84,8 @@ class _Writer:
             return ["all", *map(self.expression, body.items)]
         if isinstance(body, Choice):
             return ["one", *map(self.expression, body.items)]
+        if isinstance(body, Repeated):
+            return ["repeat", body.first, body.rest, body.min, body.max]
         if isinstance(body, Import):
             return ["import", self.number(body.key)]
         if isinstance(body, Term) and isinstance(body.lexeme, Tokens):
@@ -136,9 +150,12 @@ def _expression(plain: list[Any], lexemes: list[Lexeme], count: int) -> Any:
     kind, *content = plain
     if kind == "rule":
         (rule,) = content
-        if not 0 <= rule < count:
-            raise ValueError("there is no such rule")
-        return Ref(rule)
+        return Ref(_known(rule, count))
+    if kind == "repeat":
+        first, rest, least, most = content
+        if least < 0 or (most is not None and most < least):
+            raise ValueError("a number of repetitions is wrong")
+        return Repeated(_known(first, count), _known(rest, count), least, most)
     if kind == "import":
         return Import(content[0], Grammar)
     if kind == "tokens":
@@ -147,6 +164,12 @@ def _expression(plain: list[Any], lexemes: list[Lexeme], count: int) -> Any:
         return Term(lexemes[content[0]])
     items = tuple(_expression(each, lexemes, count) for each in content)
     return Seq(items) if kind == "all" else Choice(items)
+
+
+def _known(rule: int, count: int) -> int:
+    if not 0 <= rule < count:
+        raise ValueError("there is no such rule")
+    return rule
 
 
 def plain_tokens(tokens: Tokens) -> list[Any]:

@@ -28,7 +28,8 @@ Symbol: TypeAlias = "int | Leaf"
 class Productions:
     """The rules of a grammar.
 
-    ``automaton`` makes that of a lexeme; ``part`` what an import is compiled to; ``token_ids`` says which ids tokens are.
+    ``automaton`` makes that of a lexeme; ``part`` what an import is compiled to; ``token_ids`` says which ids tokens are;
+    ``is_nullable`` whether the empty text is one of an import's.
     """
 
     def __init__(
@@ -37,11 +38,14 @@ class Productions:
         automaton: Callable[[Lexeme], AutomatonHandle],
         part: Callable[[Import], CompiledCore],
         token_ids: Callable[[Tokens], list[int]],
+        is_nullable: Callable[[Import], bool],
     ) -> None:
         self.grammar = grammar
         self.make_automaton = automaton
         self.make_part = part
         self.token_ids = token_ids
+        self.is_nullable = is_nullable
+        self.optional: dict[Leaf, int] = {}
         self.productions: list[tuple[int, tuple[Symbol, ...]]] = []
         self.lexemes: list[Lexeme] = []
         self.automata: dict[Leaf, AutomatonHandle] = {}
@@ -82,7 +86,8 @@ class Productions:
         if isinstance(expr, Ref):
             return expr.rule
         if isinstance(expr, Import):
-            return self.leaf("import", ("import", expr.key), self.parts, expr)
+            leaf = self.leaf("import", ("import", expr.key), self.parts, expr)
+            return self.or_nothing(leaf) if self.is_nullable(expr) else leaf
         if isinstance(expr, Term):
             return self.term(expr)
         if isinstance(expr, Repeated):
@@ -92,6 +97,13 @@ class Productions:
         left = self.new_rule()
         self.add_rule(left, expr)
         return left
+
+    def or_nothing(self, leaf: Leaf) -> int:
+        """A rule for a part that may be empty: a leaf reads something."""
+        if leaf not in self.optional:
+            self.optional[leaf] = rule = self.new_rule()
+            self.productions += [(rule, (leaf,)), (rule, ())]
+        return self.optional[leaf]
 
     def new_rule(self) -> int:
         self.count += 1

@@ -315,12 +315,8 @@ class _Builder:
             kept.append(symbols[i])
             given = self.attributes.get(without_mode(symbols[i][0]))
             if given is not None and given.is_stop:
-                stop = self.source.terminals[given.end].pattern
                 following = symbols[i + 1][0] if i + 1 < len(symbols) else ""
-                if (
-                    following != given.end
-                    and getattr(self.source.terminals.get(following), "pattern", None) != stop
-                ):
+                if not self.languages.is_same(following, given.end):
                     raise GrammarError(
                         f"behind {given.rule} its stop must stand: what was read cannot be taken back; or write "
                         "suffix= in place of stop=, and nothing behind it",

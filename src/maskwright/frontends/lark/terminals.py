@@ -36,8 +36,17 @@ class TerminalLanguages:
         self.same = {name: first.setdefault(self._content(each), name) for name, each in self.early.items()}
 
     def _content(self, given: Attributes) -> object:
-        texts = [self.source.terminals.get(name) for name in (given.lexeme, given.end)]
-        return tuple(None if text is None else (text.pattern, text.is_string, text.flags) for text in texts)
+        return self._written(given.lexeme), self._written(given.end)
+
+    def _written(self, name: str) -> object:
+        text = self.source.terminals.get(name)
+        return None if text is None else (text.pattern, text.is_string, text.flags)
+
+    def is_same(self, name: str, other: str) -> bool:
+        """Whether one terminal stands for another: it is that, or is written as that."""
+        return name == other or (
+            self._written(name) is not None and self._written(name) == self._written(other)
+        )
 
     def named(self, name: str) -> str:
         """The terminal that stands for one."""

@@ -152,7 +152,7 @@ class Document:
         name, _, fragment = reference.partition("#")
         resource: Resource | None = base
         if name:
-            resource = self._resource(join_uri(base.uri, name), base.dialect, place)
+            resource = self._resource(join_uri(base.uri, name), place)
             if resource is None:
                 return None
         assert resource is not None
@@ -199,7 +199,7 @@ class Document:
 
     # --- resources
 
-    def _resource(self, uri: str, dialect: Dialect, place: str) -> Resource | None:
+    def _resource(self, uri: str, place: str) -> Resource | None:
         found = self._resources.get(uri)
         if found is None:
             schema = registered(self._registry, uri)
@@ -207,14 +207,14 @@ class Document:
                 schema = bundled(uri)
             if schema is None:
                 return None
-            self._take_in(schema, uri, dialect, place)
+            self._take_in(schema, uri, place)
             found = self._resources[uri]
         if len(found) > 1:
             raise _ambiguous(uri, [resource.pointer for resource in found], place)
         return found[0]
 
-    def _take_in(self, schema: Any, uri: str, dialect: Dialect, place: str) -> None:
-        """Adds a document that is not the main one; without ``$schema`` it speaks the given dialect."""
+    def _take_in(self, schema: Any, uri: str, place: str) -> None:
+        """Adds a document that is not the main one; without ``$schema`` it speaks the dialect of that, whoever refers to it first."""
         pointer = uri + "#"
         try:
             if isinstance(schema, (str, bytes)):
@@ -224,7 +224,7 @@ class Document:
                 raise GrammarError(f"a schema is an object or a boolean, not {json_type(schema)}")
             # A function may have a document for every URI, each of which refers to the next.
             self.values += _VALUES_OF_A_DOCUMENT
-            self._add(schema, uri, pointer, self._declared(schema, pointer) or dialect)
+            self._add(schema, uri, pointer, self._declared(schema, pointer) or self._main.dialect)
         except GrammarError as error:
             raise GrammarError(f"what the registry has for {uri!r}: {error}", place=place) from None
 
