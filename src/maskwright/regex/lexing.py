@@ -50,21 +50,27 @@ class Matches(NamedTuple):
 
 
 def lexer_matches(
-    pattern: str, dialect: Dialect = "python", limits: Limits = DEFAULT_LIMITS, flags: str = ""
+    pattern: str,
+    dialect: Dialect = "python",
+    limits: Limits = DEFAULT_LIMITS,
+    flags: str = "",
+    *,
+    lazy: bool = True,
 ) -> Matches:
     """What a pattern matches inside of a text.
 
+    ``lazy``: lazy quantifiers end a match as soon as what follows in the pattern matches; not where what follows the pattern counts, too.
     Raises ``GrammarError`` for what ``parse_regex`` refuses, and for patterns that look at the text before
     their match, need certain text behind it, or go on greedily behind a lazy quantifier in a part that
     cannot be empty; ``LimitError``.
     """
-    parser = Parser(pattern, dialect, limits, flags, ordered=True)
+    parser = Parser(pattern, dialect, limits, flags, ordered=lazy)
     tree = parser.parse()
     assertions = _assertions(tree)
     if any(isinstance(node, (TextStart, TextEnd)) for node in assertions):
         raise GrammarError("an anchor cannot tell where a terminal begins or ends: remove it")
     alternatives = _alternatives(parser.root)
-    if any(item.lazy for items in alternatives for item in items):
+    if lazy and any(item.lazy for items in alternatives for item in items):
         # An alternative below a lazy quantifier looks ahead only to exclude others (Parser.ordered).
         language = alt(*(_lazy_language(items, limits) for items in alternatives))
     else:

@@ -8,6 +8,7 @@ import re
 from itertools import product
 from typing import Any
 
+import lark
 import pytest
 import toys
 from hypothesis import given, settings
@@ -140,6 +141,50 @@ def test_long_substrings_cost_what_they_are_long() -> None:
     content = " ".join(f"word{i}" for i in range(5000))
     found = compiled(f"start: %regex {json.dumps({'substring_words': content})}")
     assert accepts(found, "word17 word18 word19") and not accepts(found, "word17 word19")
+
+
+# --- patterns of several lines
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["\n  a [bc]\n  d\n", "\n  %mode\n  d\n", "\n %use\n", "a\n  c [lazy]: d", "a\n x.2 [lazy] # b\n"],
+)
+def test_what_looks_like_attributes_in_a_pattern_of_several_lines(pattern: str) -> None:
+    grammar = f"start: A\nA: /{pattern}/x\n"
+    reader = lark.Lark(grammar, parser="lalr")
+    found = compiled(grammar)
+    for text in ("abd", "acd", "%moded", "%use", "acl:d", "acz:d", "ax2l", "a"):
+        try:
+            is_right = bool(reader.parse(text))
+        except lark.exceptions.LarkError:
+            is_right = False
+        assert accepts(found, text) == is_right, text
+
+
+# --- ends
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+@pytest.mark.parametrize(
+    ("grammar", "pattern"),
+    [
+        ('start: x\nx[suffix="e"]: /[a-e]*?/', "(?:[a-e]*?e)"),
+        ('start: x\nx[suffix="ee"]: /(.|\\n)*?/', "(?:(?s:.)*?ee)"),
+        ('start: x "e"\nx[stop="e"]: /[a-e]+?/', "(?:[a-e]+?e)"),
+        ('start: x\nx[suffix="e"]: /a.*?b|c/', "(?:(?:a.*?b|c)e)"),
+        ("start: x\nx[lazy]: /[a-e]*?e/", "(?:[a-e]*?e)"),
+    ],
+)
+def test_bodies_with_lazy_quantifiers_end_where_their_end_is_found(
+    grammar: str, pattern: str, lexer: Any
+) -> None:
+    """As Python's ``re`` says: the whole text is the first match of body and end, and no shorter one."""
+    found = compiled(grammar, lexer)
+    for size in range(5):
+        for text in map("".join, product("abce", repeat=size)):
+            first = min((n for n in range(size + 1) if re.fullmatch(pattern, text[:n])), default=None)
+            assert accepts(found, text) == (first == size), text
 
 
 # --- tokens

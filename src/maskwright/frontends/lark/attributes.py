@@ -8,7 +8,13 @@ from dataclasses import dataclass
 
 from maskwright.errors import GrammarError, line_column
 from maskwright.frontends.lark.literals import REGEXP, STRING
-from maskwright.frontends.lark.modes import Mode, check_lexeme, check_mode, take_modes
+from maskwright.frontends.lark.modes import (
+    Mode,
+    check_lexeme,
+    check_mode,
+    found_outside_of_patterns,
+    take_modes,
+)
 
 _HEAD = re.compile(r"^[ \t]*[?!]*(\w+)[ \t]*(\[)", re.MULTILINE)
 _ITEM = re.compile(rf"\s*(\w+)\s*(?:=\s*({STRING}i?|{REGEXP}[imslux]*|<[^<>\n]+>|[\w.+-]+)\s*)?(,|\])")
@@ -83,7 +89,7 @@ def take_attributes(text: str) -> Attributed:
     added: list[str] = []
     places: list[str] = []
     at = 0
-    for head in _HEAD.finditer(text):
+    for head in found_outside_of_patterns(_HEAD, text):
         given, end = _items(text, head.end())
         colon = _COLON.match(text, end)
         if colon is None:

@@ -30,6 +30,8 @@ _USE = re.compile(r"([a-z][a-z0-9_]*)[ \t]*->[ \t]*([a-z][a-z0-9_]*)")
 _TOKEN = re.compile(
     rf"{STRING}|{REGEXP}|(?://|\#)[^\n]*|%(?P<directive>\w+)|(?P<name>[_A-Za-z]\w*)|(?P<line>\n)"
 )
+_PATTERN = re.compile(rf"{STRING}|/(?!/)(?:\\.|[^/\\])*/|(?://|\#)[^\n]*", re.DOTALL)
+"""Of a grammar, what a slash may be part of; patterns may have several lines."""
 _COLON = re.compile(r"(?:\{[^}\n]*\}|\[[^\]\n]*\])?(?:\.-?\d+)?[ \t]*:")
 _REST = re.compile(r"[ \t]*([^\n]*?)[ \t\r]*(?=(?://|\#)[^\n]*$|$)", re.MULTILINE)
 _MAIN_DIRECTIVE = re.compile(r"^[ \t]*%(?:without|use)\b", re.MULTILINE)
@@ -63,12 +65,21 @@ class _Section:
     uses: list[tuple[int, str]] = field(default_factory=list)
 
 
+def found_outside_of_patterns(sought: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    """What is found at the beginning of lines, but for those within a pattern of several lines (flag ``x``)."""
+    heads = list(sought.finditer(text))
+    if not heads:
+        return heads
+    patterns = [found.span() for found in _PATTERN.finditer(text) if "\n" in found[0]]
+    return [head for head in heads if not any(start < head.start() < end for start, end in patterns)]
+
+
 def take_modes(text: str) -> tuple[str, dict[str, Mode]]:
     """The text with a terminal of its own for each one that a mode defines, and the modes by name; without modes, none.
 
     Of the main one, it is only said which terminals do not come in it.  Lines stay where they are.  Raises ``GrammarError`` for what a mode cannot have.
     """
-    heads = list(_HEAD.finditer(text))
+    heads = found_outside_of_patterns(_HEAD, text)
     if not heads:
         return text, {}
     sections = {MAIN: _Section(MAIN, 0, heads[0].start())}
@@ -82,7 +93,7 @@ def take_modes(text: str) -> tuple[str, dict[str, Mode]]:
             raise _error(f"the mode {name} is {what}: choose another name", text, head.start(1))
         sections[name] = _Section(name, head.end(), end, edits=[(head.start(), head.end(), "")])
     main = text[: heads[0].start()]
-    for found in _MAIN_DIRECTIVE.finditer(main):
+    for found in found_outside_of_patterns(_MAIN_DIRECTIVE, main):
         _directive(text, sections[MAIN], _TOKEN.search(text, found.start()) or found)
     for section in list(sections.values())[1:]:
         _read(text, section)

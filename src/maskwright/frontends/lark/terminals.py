@@ -105,16 +105,19 @@ class TerminalLanguages:
         return self._body(given), end.language
 
     def _body(self, given: Attributes) -> Regular:
-        body = self._plain(self.source.terminals[given.lexeme])
+        # It ends where the end that follows is found first, whether its quantifiers are lazy or not.
+        body = self._plain(self.source.terminals[given.lexeme], lazy=False)
         if body.refused != NOTHING:
             message = f"{given.rule} looks ahead and ends as early as it can: it can only do one of both"
             raise GrammarError(message, place=given.place)
         inlined = self.source.terminals[given.lexeme].pattern in self.inlined
         return alt(body.language, EPSILON) if inlined else body.language
 
-    def _plain(self, terminal: TerminalText) -> Matches:
+    def _plain(self, terminal: TerminalText, lazy: bool = True) -> Matches:
         language = self.inlined.get(terminal.pattern)
-        return Matches(language, NOTHING) if language is not None else terminal_matches(terminal, self.limits)
+        if language is not None:
+            return Matches(language, NOTHING)
+        return terminal_matches(terminal, self.limits, lazy)
 
     def _as_pattern(self, terminal: TerminalText) -> TerminalText:
         """An inline language ranks as patterns do."""
@@ -126,8 +129,8 @@ class TerminalLanguages:
         return replace(terminal, is_string=False, rank=(terminal.rank[0], True, -width, 0, terminal.name))
 
 
-def terminal_matches(terminal: TerminalText, limits: Limits) -> Matches:
-    """What a terminal matches by its pattern.  Raises ``GrammarError`` that names it, or ``LimitError``."""
+def terminal_matches(terminal: TerminalText, limits: Limits, lazy: bool = True) -> Matches:
+    """What a terminal matches by its pattern (``lazy``: as for ``lexer_matches``).  Raises ``GrammarError`` that names it, or ``LimitError``."""
     if MARK in terminal.pattern:
         raise GrammarError(f"terminal {terminal.name}: %regex must be all that a terminal is")
     if terminal.is_string and not terminal.flags:
@@ -136,7 +139,7 @@ def terminal_matches(terminal: TerminalText, limits: Limits) -> Matches:
         pattern = re.escape(terminal.pattern) if terminal.is_string else terminal.pattern
         flags = terminal.flags.replace("u", "")
         try:
-            matches = lexer_matches(pattern, "python", limits, flags)
+            matches = lexer_matches(pattern, "python", limits, flags, lazy=lazy)
         except GrammarError as error:
             named = "" if terminal.shown != terminal.name else f" {terminal.name}"
             raise GrammarError(f"terminal{named} (/{pattern}/): {error.message}") from None
