@@ -30,7 +30,7 @@ _USE = re.compile(r"([a-z][a-z0-9_]*)[ \t]*->[ \t]*([a-z][a-z0-9_]*)")
 _TOKEN = re.compile(
     rf"{STRING}|{REGEXP}|(?://|\#)[^\n]*|%(?P<directive>\w+)|(?P<name>[_A-Za-z]\w*)|(?P<line>\n)"
 )
-_PATTERN = re.compile(rf"{STRING}|/(?!/)(?:\\.|[^/\\])*/|(?://|\#)[^\n]*", re.DOTALL)
+_PATTERN = re.compile(rf"{STRING}|<[^<>\n]+>|/(?!/)(?:\\.|[^/\\])*/|(?://|\#)[^\n]*", re.DOTALL)
 """Of a grammar, what a slash may be part of; patterns may have several lines."""
 _COLON = re.compile(r"(?:\{[^}\n]*\}|\[[^\]\n]*\])?(?:\.-?\d+)?[ \t]*:")
 _REST = re.compile(r"[ \t]*([^\n]*?)[ \t\r]*(?=(?://|\#)[^\n]*$|$)", re.MULTILINE)
