@@ -7,6 +7,7 @@ and leave a mode, so that there is nothing to push or pop.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -71,7 +72,10 @@ def found_outside_of_patterns(sought: re.Pattern[str], text: str) -> list[re.Mat
     if not heads:
         return heads
     patterns = [found.span() for found in _PATTERN.finditer(text) if "\n" in found[0]]
-    return [head for head in heads if not any(start < head.start() < end for start, end in patterns)]
+    ends = [end for _, end in patterns]
+    # Where the first pattern begins that ends behind a head.
+    begins = [*(begin for begin, _ in patterns), len(text)]
+    return [head for head in heads if head.start() < begins[bisect_right(ends, head.start())]]
 
 
 def take_modes(text: str) -> tuple[str, dict[str, Mode]]:
