@@ -309,6 +309,9 @@ def test_captures_of_operands() -> None:
         ((dynamic + semicolon) * (2, None), b"12;3;4;", b"4"),
         ((dynamic + semicolon) * (1, 2) & maskwright.Contains(["1"]), b"12;", b"12"),
         (maskwright.Lark(digits + '\n%ignore " "', lexer="dynamic") + semicolon, b" 12 ;", b"12"),
+        # The first alternative counts.
+        (lexed | maskwright.Regex("[0-9]+"), b"12", b"12"),
+        (lexed | maskwright.StructuralTag({"type": "any_text"}), b"12", b"12"),
         # Beside parts that are empty.
         (maskwright.Regex("x*") + dynamic, b"12", b"12"),
         (maskwright.Regex("x*") + dynamic, b"xx12", b"12"),
@@ -323,6 +326,12 @@ def test_captures_of_operands() -> None:
         assert matcher.accept_bytes(text) and matcher.is_accepting
         assert matcher.captures() == {"b": expected}, source
     assert maskwright.compile((dynamic + semicolon) * (0, 3), VOCABULARY).matcher().captures() == {}
+    for source in (
+        maskwright.Regex("[0-9]+") | lexed,
+        maskwright.StructuralTag({"type": "any_text"}) | lexed,
+    ):
+        matcher = maskwright.compile(source, VOCABULARY).matcher()
+        assert matcher.accept_bytes(b"12") and matcher.captures() == {}
     with pytest.raises(maskwright.GrammarError, match="beside a grammar with a lexer"):
         maskwright.compile(dynamic + lexed, VOCABULARY)
     with pytest.raises(maskwright.GrammarError, match="at most 1000 repetitions"):

@@ -23,11 +23,13 @@ class Reading(Chart):
         start = self.rules.grammar.start
         size = len(self.data)
         at_end = [i for i, c in enumerate(self.columns) if size in (c.pos, c.blank_to)]
+        wholes = [(root, i) for i in at_end for root in self.roots if (start, root) in self.columns[i].facts]
+        if wholes:
+            # A lexer has a column of its own for what it reads: between them, the first alternative counts as well.
+            root, index = min(wholes, key=lambda whole: self.first_way(start, *whole))
+            yield from self.events([("rule", start, root, index, NONE)])
+            return
         for index in at_end:
-            for root in self.roots:
-                if (start, root) in self.columns[index].facts:
-                    yield from self.events([("rule", start, root, index, NONE)])
-                    return
             if index in self.roots and start in self.rules.empty:
                 yield from self.events([("empty", start, 0, 0, NONE)])
                 return
@@ -44,6 +46,12 @@ class Reading(Chart):
                 break
         if open_items:
             yield from self.events(self.open_tasks(*open_items[0]))
+
+    def first_way(self, rule: int, origin: int, index: int) -> int:
+        """The first production of a rule that reads all between two columns."""
+        productions, items = self.rules.productions, self.columns[index].items
+        whole = (n for n in self.rules.by_left[rule] if (n, len(productions[n][1]), origin) in items)
+        return next(whole, len(productions))
 
     def read_on(self, index: int) -> list[tuple[Item, int]]:
         """Items of a column that have read something and can go on, the innermost ones first."""
