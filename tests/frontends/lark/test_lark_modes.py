@@ -445,3 +445,16 @@ def test_what_is_the_same_in_two_modes_is_there_once(many: int, monkeypatch: pyt
     ]:
         matcher = compiled.matcher()
         assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting) == expected, text
+
+
+def test_a_terminal_of_a_mode_may_be_made_of_parts() -> None:
+    found = by_bytes(
+        'start: "a" x "b"\nx[mode=m]: S\nS: "k"\n%mode m\nS: %regex {"substring_chars": "xyz"}\n'
+    )
+
+    def takes(text: str) -> bool:
+        matcher = found.matcher()
+        return matcher.accept_bytes(text.encode()) and matcher.is_accepting
+
+    assert takes("axyb") and takes("azb") and takes("ab")
+    assert not takes("akb") and not takes("axzb")

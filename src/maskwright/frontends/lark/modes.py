@@ -127,8 +127,10 @@ def _read(text: str, section: _Section) -> None:
         if found["line"]:
             first = True
         elif found["directive"]:
+            if first:
+                at = _directive(text, section, found)
+            # Otherwise one within a terminal, as %regex is.
             first = False
-            at = _directive(text, section, found)
         elif found["name"]:
             name = found[0]
             if first and _COLON.match(text, at):
