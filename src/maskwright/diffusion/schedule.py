@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from maskwright.base.arguments import check_type, one_of, real, whole
 from maskwright.errors import CanvasError
-from maskwright.sampling.logspace import Floats, log_sum_exp
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, tempered_rows
 
 Score = Literal["confidence", "entropy", "margin", "random", "left_to_right", "middle"]
 SCORES = ("confidence", "entropy", "margin", "random", "left_to_right", "middle")
@@ -148,14 +148,9 @@ def probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 def log_probabilities(logits: Floats, temperature: float) -> Floats:
     """Logarithms of the softmax by row, however small: ``probabilities`` ends at e^-103.  A row without any possible token is uniform."""
-    top = logits.max(axis=-1, keepdims=True)
-    finite = np.isfinite(top)
-    # The largest is 0, so that no temperature makes it infinite.
-    with np.errstate(over="ignore"):
-        scaled: Floats = np.where(finite, logits - np.where(finite, top, 0), 0)
-        scaled /= temperature
-    scaled -= log_sum_exp(scaled)[:, None]
-    return scaled
+    found = tempered_rows(logits, temperature)
+    found[(found == MINUS_INFINITY).all(axis=-1)] = -np.log(logits.shape[-1])
+    return found
 
 
 def scores(

@@ -21,9 +21,9 @@ import numpy as np
 from maskwright.base.arguments import MOST_COUNTED, check_type, real, whole
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.byte_model import columns
-from maskwright.sampling.combinations import Combination, Masked, normalized_rows
+from maskwright.sampling.combinations import Combination, Masked
 from maskwright.sampling.constraints import Constraint
-from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, normalized_rows
 from maskwright.sampling.models import STAY, LanguageModel, ModelState, one_end
 
 _HALVINGS = 60

@@ -15,7 +15,7 @@ from maskwright.errors import ConstraintError, MaskwrightError, VocabularyError
 from maskwright.masks.bitmask import allowed_tokens
 from maskwright.sampling.byte_model import END_OF_BYTES, PrefixStates, columns
 from maskwright.sampling.constraints import Constraint
-from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, normalized_rows
 from maskwright.sampling.models import STAY, LanguageModel, ModelState, one_end
 from maskwright.sampling.verdicts import masks_of
 
@@ -91,13 +91,6 @@ def checked_weights(weights: Any, count: int, default: float) -> Floats:
             f"weights are positive and finite, not {given}; leave out models without weight"
         )
     return np.array(found)
-
-
-def normalized_rows(scores: Floats) -> Floats:
-    """Log-distributions; rows without any mass stay so."""
-    total = log_sum_exp(scores)
-    found: Floats = scores - np.where(total > MINUS_INFINITY, total, 0.0)[:, None]
-    return found
 
 
 def product(models: Sequence[LanguageModel], weights: Sequence[float] | None = None) -> Product:

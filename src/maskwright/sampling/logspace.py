@@ -54,6 +54,21 @@ def normalized(log_weights: Any) -> Floats:
     return weights
 
 
+def normalized_rows(scores: Floats) -> Floats:
+    """Log-distributions; rows without any mass stay so."""
+    total = log_sum_exp(scores)
+    found: Floats = scores - np.where(total > MINUS_INFINITY, total, 0.0)[:, None]
+    return found
+
+
+def tempered_rows(scores: Floats, temperature: float) -> Floats:
+    """``normalized_rows`` of scores by a temperature, however small."""
+    top = scores.max(axis=-1, keepdims=True)
+    # The largest one stays at 0; others may go beyond what a double holds.
+    with np.errstate(over="ignore"):
+        return normalized_rows((scores - np.where(top > MINUS_INFINITY, top, 0.0)) / temperature)
+
+
 def effective_sample_size(log_weights: Any) -> Floats:
     """``(sum w)² / sum w²`` over the last axis; zero when all weights are zero (Kong, Liu and Wong 1994)."""
     weights = normalized(log_weights)

@@ -21,9 +21,8 @@ import numpy as np
 from maskwright.base.arguments import check_function, check_type, generator, listed, one_of, real, whole
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
-from maskwright.sampling.combinations import normalized_rows
 from maskwright.sampling.constraints import END, Constraint, Everything, GrammarConstraint, Product
-from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, tempered_rows
 from maskwright.sampling.models import LanguageModel, ModelState, one_end
 from maskwright.sampling.sequential import smc
 from maskwright.sampling.verdicts import checked
@@ -258,12 +257,8 @@ class _Metered(LanguageModel):
         """log p [rows, V], normalised again; all EOS ids as the first one, so that it does not matter how many there are."""
         if self._temperature == 1.0:
             return logprobs
-        scores = one_end(logprobs, self.eos_ids)
-        # The largest one stays at 0; others may go beyond what a double holds.  A row may have none (`product`).
-        top = scores.max(axis=1, keepdims=True)
-        with np.errstate(over="ignore"):
-            scores = (scores - np.where(top > MINUS_INFINITY, top, 0.0)) / self._temperature
-        return normalized_rows(scores)
+        # A row may have nothing (`product`).
+        return tempered_rows(one_end(logprobs, self.eos_ids), self._temperature)
 
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
         self.pay(len(prefixes))

@@ -37,10 +37,10 @@ def response_messages(given: str | list[Any], instructions: str | None) -> list[
         place = f"input[{at}]"
         if not isinstance(item, dict):
             raise refused(f"{place}: an item is an object", place)
+        last = messages[-1] if messages else {}
         kind = "message" if item.get("type") is None else item["type"]
         if kind == "message":
             message = _message(item, place, _ITEM)
-            last = messages[-1] if messages else {}
             if last.get("tool_calls") and message["role"] == "assistant":
                 # Said behind calls, in the same turn.
                 last["content"] += message["content"]
@@ -48,7 +48,6 @@ def response_messages(given: str | list[Any], instructions: str | None) -> list[
                 messages.append(message)
         elif kind == "function_call":
             call = _call(item, item.get("call_id"), place)
-            last = messages[-1] if messages else {}
             if last.get("role") == "assistant":
                 # One turn, as a chat has it.
                 last.setdefault("tool_calls", []).append(call)
