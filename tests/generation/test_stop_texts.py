@@ -97,3 +97,22 @@ def test_where_stop_texts_are_found() -> None:
         held = [n for n in range(1, 4) for each in texts if n < len(each) and tail.endswith(each[:n])]
         assert stop.begun(pieces) == max(held, default=0)
     assert 1_000 < found < 4_500
+
+
+def test_what_is_spelled_once_is_not_spelled_again(
+    marked: mw.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often somebody looks at an output, and with a stop text."""
+    asked: list[int] = []
+    pieces = mw.Vocabulary.pieces
+
+    def counted(vocabulary: mw.Vocabulary, ids: Any, **start: bool) -> list[bytes]:
+        asked.append(len(ids))
+        return pieces(vocabulary, ids, **start)
+
+    monkeypatch.setattr(mw.Vocabulary, "pieces", counted)
+    options: dict[str, Any] = {"stop": ";;", "temperature": 1.0, "seed": 1, "max_new_tokens": 60}
+    shown = list(marked.stream("x", mw.Regex("[a-z]{50}[a-z;]*"), **options))
+    assert len(shown) > 10
+    # Twice: what is forced may spell the last token anew.
+    assert sum(asked) <= 2 * 60

@@ -27,6 +27,7 @@ from maskwright.generation.drafts import Drafter
 from maskwright.generation.results import RemovedMass, Usage
 from maskwright.masks.bitmask import apply_token_bitmask_inplace
 from maskwright.masks.forced import ForcedText, Words, mask_words
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 
 class StopError(MaskwrightError):
@@ -65,6 +66,31 @@ class Stop:
             text = piece + text
         lengths = (n for stop in self.texts for n in range(1, len(stop)) if text.endswith(stop[:n]))
         return max(lengths, default=0)
+
+
+class Spelling:
+    """What the tokens of an output spell.  Whoever looks at each step spells only what came since the last one."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._names = {i: name.encode() for name, i in vocabulary.special_tokens.items()}
+        self.pieces: list[bytes] = []
+        self.named: list[bytes] = []
+        """The same, with special tokens by name."""
+
+    def follow(self, ids: list[int]) -> None:
+        """Spell those behind the ones that are known."""
+        known = len(self.pieces)
+        new = ids[known:]
+        if new:
+            start = not any(self.pieces) and self._vocabulary.at_start(ids[:known])
+            pieces = self._vocabulary.pieces(new, start=start)
+            self.pieces += pieces
+            self.named += map(self._names.get, new, pieces)
+
+    def forget(self, count: int) -> None:
+        """All but so many are to be spelled anew."""
+        del self.pieces[count:], self.named[count:]
 
 
 def too_short(what: str, needed: int, allowed: int) -> LimitError:
@@ -120,6 +146,7 @@ class Row:
         self._judged = 0
         self._searched = 0
         self._cut: tuple[int, int] | None = None
+        self._spelling = Spelling(self.vocabulary)
         self._masks: deque[Words] = deque()
         self._filled: Words | None = None
         self._started = time.perf_counter()
@@ -137,6 +164,7 @@ class Row:
         self._filled = None
         self.ids, self._ended = [], True
         self._masks.clear()
+        self._spelling.forget(0)
         self._searched, self._cut = 0, None
         self._add(tokens)
         self.scores_all = True
@@ -287,6 +315,7 @@ class Row:
             return
         if replaces:
             self.ids.pop()
+            self._spelling.forget(len(self.ids))
             self._masks.pop()
         self.ids += tokens
         self._masks += masks
@@ -305,15 +334,16 @@ class Row:
                 self._ended = count == len(self.vocabulary.eos_ids)
 
     def _end_at_stop(self, stop: Stop) -> None:
-        vocabulary, ids = self.vocabulary, self.ids
+        ids = self.ids
+        self._spelling.follow(ids)
+        pieces = self._spelling.pieces
         # In front of these there is none; the last one may have been spelled anew since.
         begin, length = max(min(self._searched, len(ids)) - 1, 0), 0
         while begin and length < stop.longest:
             begin -= 1
-            length += len(vocabulary.tokens[ids[begin]] or b"")
+            length += len(pieces[begin])
         self._searched = len(ids)
-        pieces = vocabulary.pieces(ids[begin:], start=vocabulary.at_start(ids[:begin]))
-        found = stop.found(pieces)
+        found = stop.found(pieces[begin:])
         if found is None:
             return
         count, length = found
@@ -322,11 +352,11 @@ class Row:
         # Special tokens among them are no bytes.
         for token in ids[: begin + count]:
             short.accept_token(token)
-        rest = pieces[count][:length]
+        rest = pieces[begin + count][:length]
         # Sequences of tokens have no text that ends within one.
         reads = not rest or (hasattr(short, "accept_bytes") and short.accept_bytes(rest))
         if not reads or not short.is_accepting:
-            behind = b"".join(vocabulary.pieces(ids[: begin + count])) + rest
+            behind = b"".join(pieces[: begin + count]) + rest
             raise StopError(
                 "a stop text would cut the output where it is not complete, behind "
                 f"{behind.decode('utf-8', 'replace')[-60:]!r}: choose another one"
@@ -337,13 +367,11 @@ class Row:
     def shown(self, names: bool = False) -> bytes:
         """What is written, up to a stop text or what may be the beginning of one; ``names``: with special tokens by name."""
         count, length = (len(self.ids), 0) if self._cut is None else self._cut
-        pieces = self.vocabulary.pieces(self.ids[: count + 1])
-        rest = pieces.pop()[:length] if len(pieces) > count else b""
+        self._spelling.follow(self.ids)
+        pieces = self._spelling.pieces
+        rest = pieces[count][:length] if length else b""
         held = 0 if self.stop is None or self.done or self._cut is not None else self.stop.begun(pieces)
-        if names:
-            special = {i: name.encode() for name, i in self.vocabulary.special_tokens.items()}
-            pieces = [special.get(token, piece) for token, piece in zip(self.ids, pieces, strict=False)]
-        text = b"".join(pieces) + rest
+        text = b"".join((self._spelling.named if names else pieces)[:count]) + rest
         return text[: len(text) - held]
 
     def _judge(self, logits: Any, masked: Any) -> None:
