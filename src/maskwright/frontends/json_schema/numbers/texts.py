@@ -210,7 +210,8 @@ def decimals(low: Bound, high: Bound | None, precision: int, digits: int | None)
     most = None if digits is None else precision
     if high is not None:
         high_whole, high_fraction, high_open = _split(high, precision, up=False)
-        if digits is not None and high_whole >= 10 ** max(digits, len(str(low_whole))):
+        least = low_whole + (1 if low_fraction or low_open else 0)
+        if digits is not None and high_whole >= 10 ** max(digits, len(str(least))):
             high = None
         elif low_whole == high_whole:
             return _with_fraction(low_whole, low_fraction, low_open, high_fraction, high_open, most)
