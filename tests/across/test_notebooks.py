@@ -89,3 +89,8 @@ def test_notebooks_find_them(posterior: Posterior) -> None:
     formatters = pytest.importorskip("IPython.core.formatters", reason="IPython is not installed")
     for thing in (generation("a"), Report(), posterior):
         assert formatters.HTMLFormatter()(thing) == thing._repr_html_()
+
+
+def test_names_that_are_no_text_can_be_sent() -> None:
+    report = Report([Finding("error", "keyword", "/properties/\ud800", "\ud800")])
+    assert report._repr_html_().encode().decode().count("\\ud800") == 2

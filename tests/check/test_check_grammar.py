@@ -213,6 +213,16 @@ def test_bad_terminals_are_all_named():
     assert sorted(places) == ["2:1", "3:1"]
 
 
+def test_bad_terminals_without_a_name_have_their_place():
+    for text, place in (
+        ('start: "a"\n     | "b" /(/\n', "2:12"),
+        ('start: "a"\n\n  | /a*/\n', "3:5"),
+        ('start: "a"\n%ignore /(/\n', "2:9"),
+    ):
+        one = only(mw.Lark(text), "bad-terminal")
+        assert one.place == place and place not in one.message and "^" in one.message
+
+
 PATTERNS = ("a", "b", "ab", "a+", "[ab]", "[ab]+", "a?b", "(ab)+", "b+a", "(a|b)(a|b)", "aab")
 TEXTS = ["".join(letters) for n in range(1, 6) for letters in itertools.product("ab", repeat=n)]
 

@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tiny_model import TINY
@@ -122,7 +123,7 @@ def test_sarif_rules_cover_the_results(write, capsys):
     assert {result["level"] for result in run["results"]} <= {"error", "warning", "note"}
     for result in run["results"]:
         (location,) = result["locations"]
-        assert location["physicalLocation"]["artifactLocation"]["uri"] == schema
+        assert location["physicalLocation"]["artifactLocation"]["uri"] == Path(schema).as_uri()
 
 
 def test_github_escapes(write, capsys):
@@ -130,6 +131,20 @@ def test_github_escapes(write, capsys):
     assert main(["check", schema, "--format", "github"]) == 1
     (line,) = capsys.readouterr().out.splitlines()
     assert "100%25" in line
+
+
+def test_names_of_files_cannot_say_anything_else(write, capsys, monkeypatch, tmp_path):
+    """In a workflow command, a new line begins another one; in a URI, a hash begins a fragment."""
+    monkeypatch.chdir(tmp_path)
+    for name, form, shown in (
+        ("a\n::error::x,1%.json", "github", "file=a%0A%3A%3Aerror%3A%3Ax%2C1%25.json,line="),
+        ("my schema#1,x=100%.json", "sarif", '"uri": "my%20schema%231%2Cx%3D100%25.json"'),
+        ("\x1b]0;x\x07.json", "text", "\\x1b]0;x\\x07.json:#"),
+    ):
+        write(name, '{"properties": {"\\u001b]0;x\\u0007": {"type": "intger"}}}')
+        assert main(["check", name, "--format", form]) == 1
+        found = capsys.readouterr().out
+        assert shown in found and "\n::error::x" not in found and "\x1b" not in found
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
@@ -311,6 +326,13 @@ def test_output_that_cannot_be_written_is_no_defect(command: str, closed: str, s
     shell = f"echo '{{}}' | {shlex.quote(sys.executable)} -m maskwright {command} {closed}"
     run = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
     assert run.returncode == 2 and said in run.stderr and len(run.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_messages_that_cannot_be_written_change_nothing() -> None:
+    shell = f"{shlex.quote(sys.executable)} -m maskwright check no-such.json --json 2> /dev/full"
+    run = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+    assert run.returncode == 2 and json.loads(run.stdout)["error"]["exit_code"] == 2
 
 
 def test_no_standard_input_is_no_defect() -> None:

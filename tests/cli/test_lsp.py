@@ -53,6 +53,7 @@ def run(
     script: Callable[[Editor], Awaitable[None]],
     *options: str,
     encoding: types.PositionEncodingKind | None = None,
+    cut_off: bool = False,
 ) -> None:
     async def session() -> None:
         editor = Editor()
@@ -63,10 +64,11 @@ def run(
         assert found.server_info is not None and found.server_info.name == "maskwright"
         editor.client.initialized(types.InitializedParams())
         await script(editor)
-        await asyncio.wait_for(editor.client.shutdown_async(None), 60)
+        if not cut_off:
+            await asyncio.wait_for(editor.client.shutdown_async(None), 60)
         editor.client.exit(None)
         process: Any = editor.client._server
-        assert await asyncio.wait_for(process.wait(), 60) == 0
+        assert await asyncio.wait_for(process.wait(), 60) == cut_off
         await editor.client.stop()
 
     asyncio.run(session())
@@ -79,6 +81,30 @@ def where(found: types.Diagnostic) -> tuple[int, int, int, int]:
         found.range.end.line,
         found.range.end.character,
     )
+
+
+@pytest.mark.slow
+def test_an_editor_that_does_not_shut_it_down() -> None:
+    async def script(editor: Editor) -> None:
+        assert await editor.open("file:///a/b.regex", "regex", "a") == []
+
+    run(script, cut_off=True)
+
+
+@pytest.mark.slow
+def test_a_byte_order_mark_is_no_text() -> None:
+    async def script(editor: Editor) -> None:
+        (found,) = await editor.open("file:///a/b.schema.json", "json", '\ufeff{"type": "x"}')
+        assert where(found)[0] == 0 and "BOM" not in found.message
+        (found,) = await editor.open("file:///a/b.lark", "lark", "\ufeffstart: A\n")
+        assert where(found)[:2] == (0, 8)
+
+    run(script)
+
+
+def test_a_pattern_of_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lsp", "--schemas", ""]) == 2
+    assert "--schemas" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -271,6 +271,20 @@ def test_an_engine_that_is_not_there() -> None:
     assert result.outcome == "refused" and "no licence" in result.problems[0]
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({"tokens": wrong} for wrong in ({"ends": 9}, {"ends": "1"}, [1], {"twins": [1]}, {"foo": 1})),
+        *({"rollback": "all"}, {"valid_texts": "abc"}, {"language": "ab"}),
+    ],
+)
+def test_files_that_are_none(more: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps([{"group": "g", "name": "n", "regex": "a", **more}]))
+    with pytest.raises(ConformanceError, match="no file of cases: g/n"):
+        load_cases([path])
+
+
 # --- the command
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from decimal import Decimal
 from typing import Any
 
@@ -89,3 +90,35 @@ def test_a_document_of_a_registry_is_a_source_too() -> None:
     source = mw.JsonSchema({"$ref": "https://x.example/"}, registry={"https://x.example/": " " * 99 + "{}"})
     with pytest.raises(mw.LimitError, match="max_source_chars"):
         mw.compile(source, vocabulary, limits=mw.Limits(max_source_chars=100))
+
+
+def test_members_twice_in_bytes_with_a_lone_surrogate() -> None:
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    with pytest.raises(mw.GrammarError, match="the member 'a' comes twice"):
+        mw.compile(mw.JsonSchema(b'{"\xed\xa0\x80": 1, "a": 1, "a": 2}'), vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{\n\n "minimum": NaN}', "3:13"),
+        ('{"NaN": "NaN",\n "minimum": -Infinity}', "2:13"),
+        ('["' + "9" * 5000 + '",\n 12, ' + "9" * 5000 + "]", "2:6"),
+        ("[1e5,\n 1e" + "9" * 30 + "]", "2:2"),
+    ],
+)
+def test_places_of_what_json_does_not_have(text: str, place: str) -> None:
+    for source in (text, text.encode()):
+        with pytest.raises(mw.GrammarError) as caught:
+            read_json(source)
+        assert caught.value.place == place
+
+
+def test_places_of_a_long_text_take_a_second() -> None:
+    """And the place of all of it takes none."""
+    text = '{"a": ' + "[1," * 400_000
+    started = time.monotonic()
+    assert json_text.Places(text).span("#") == (0, 1)
+    assert time.monotonic() - started < 0.5
+    assert json_text.Places(text).span("/a/1/7") in ((1, 4), (9, 10))
+    assert time.monotonic() - started < 6

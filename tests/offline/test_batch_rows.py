@@ -338,3 +338,14 @@ def test_sorting(tmp_path: Path) -> None:
 def test_lone_surrogates_are_written_with_escapes() -> None:
     assert journals.encoded({"a": "ü"}) == '{"a": "ü"}\n'.encode()
     assert journals.encoded({"a": "\ud800"}) == b'{"a": "\\ud800"}\n'
+
+
+def test_what_a_link_leads_to_is_sorted(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    path, link = tmp_path / "elsewhere" / "out.jsonl", tmp_path / "link.jsonl"
+    path.write_bytes(journals.encoded(filled(2)) + journals.encoded(filled(1)))
+    link.symlink_to(path)
+    with Journal(link) as out:
+        out.sort()
+    assert link.is_symlink()
+    assert path.read_bytes() == journals.encoded(filled(1)) + journals.encoded(filled(2))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -176,6 +179,19 @@ def test_other_paths_and_hosts_of_the_page(server: Playground) -> None:
 
 
 # --- with a model
+
+
+def test_a_page_that_goes_away_is_nobodys_news(server: Playground, capfd: pytest.CaptureFixture[str]) -> None:
+    body = b'{"language": "regex", "source": "a", "instance": ""}'
+    head = f"POST /check HTTP/1.1\r\nHost: 127.0.0.1:{server.server_address[1]}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    for sent_of_it in (len(body), 5):
+        for _ in range(5):
+            client = socket.create_connection(("127.0.0.1", server.server_address[1]))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.sendall(head.encode() + body[:sent_of_it])
+            client.close()
+    time.sleep(1)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.fixture(scope="module")

@@ -186,6 +186,9 @@ def _check_terminals(
             languages.append(known.match(terminal).language)
         except LimitError as error:
             report.findings.append(outline.finding("error", "limit", terminal.name, str(error)))
+        except GrammarError as error:
+            place = error.place or outline.places.get(terminal.name)
+            report.findings.append(located(used.text, "error", "bad-terminal", place, error.message))
         except MaskwrightError as error:
             report.findings.append(outline.finding("error", "bad-terminal", terminal.name, str(error)))
     if not report.ok:

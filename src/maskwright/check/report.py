@@ -72,4 +72,5 @@ class Report:
         if others:
             rows = [(k.keyword, k.pointer, k.status, k.reason) for k in others]
             made += some("Keywords that are not enforced", ("keyword", "subschema", "is", "because"), rows)
-        return made
+        # Names of schemas may have lone surrogates, which no notebook can send.
+        return made.encode("utf-8", "backslashreplace").decode()

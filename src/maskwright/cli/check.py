@@ -8,7 +8,9 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import PurePath
 from typing import Any
+from urllib.parse import quote
 
 from maskwright import __version__
 from maskwright.check.grammars import check_grammar, compile_for_bytes
@@ -24,6 +26,7 @@ from maskwright.cli.command import (
     has_colours,
     print_document,
     printable_json,
+    without_controls,
 )
 from maskwright.cli.progress import progress
 from maskwright.cli.sources import (
@@ -201,11 +204,11 @@ def _text(findings: Sequence[Located], reports: Reports, verbose: bool) -> str:
 
 
 def _line(path: str, finding: Finding, kind: str, colour: bool) -> str:
-    head = f"{path}:{finding.place}:"
+    head = without_controls(f"{path}:{finding.place}:")
     if colour:
         head = f"{_BOLD}{head}{_RESET}"
         kind = f"{_RED if kind == 'error' else _BLUE}{kind}{_RESET}"
-    return f"{head} {kind}: {finding.message} [{finding.code}]\n"
+    return f"{head} {kind}: {without_controls(finding.message)} [{finding.code}]\n"
 
 
 def _keywords(path: str, report: Report) -> str:
@@ -220,7 +223,7 @@ def _keywords(path: str, report: Report) -> str:
             names = [u.keyword + (f" ({u.reason})" if u.reason else "") for u in uses if u.status == status]
             if names:
                 parts.append(f"{status}: {', '.join(names)}")
-        lines.append(f"{path}:{place}: {'; '.join(parts)}\n")
+        lines.append(without_controls(f"{path}:{place}: {'; '.join(parts)}\n"))
     return "".join(lines)
 
 
@@ -289,7 +292,7 @@ def _sarif(findings: Sequence[Located], reports: Reports, positions: _Positions,
 
 def _result(path: str, finding: Finding, position: tuple[int, int]) -> dict[str, Any]:
     physical: dict[str, Any] = {
-        "artifactLocation": {"uri": path if path != "-" else "stdin"},
+        "artifactLocation": {"uri": _uri(path) if path != "-" else "stdin"},
         "region": {"startLine": position[0], "startColumn": position[1]},
     }
     location: dict[str, Any] = {"physicalLocation": physical}
@@ -314,6 +317,11 @@ def _result(path: str, finding: Finding, position: tuple[int, int]) -> dict[str,
     return result
 
 
+def _uri(path: str) -> str:
+    """A URI reference (RFC 3986), as SARIF 2.1.0 has it in section 3.4.3."""
+    return PurePath(path).as_uri() if PurePath(path).is_absolute() else quote(PurePath(path).as_posix())
+
+
 def _github(findings: Sequence[Located], reports: Reports, positions: _Positions, verbose: bool) -> str:
     lines = [
         _workflow_command(path, finding.severity, finding.code, finding.place, finding.message, positions)
@@ -329,9 +337,16 @@ def _github(findings: Sequence[Located], reports: Reports, positions: _Positions
 def _workflow_command(
     path: str, severity: str, title: str, place: str, message: str, positions: _Positions
 ) -> str:
-    # Workflow commands: percent, carriage return and newline are escaped.
+    # Workflow commands: percent, carriage return and newline are escaped; in properties, colon and comma as well.
     level = "notice" if severity == "note" else severity
     line, column = positions.of(path, place)
     shown = f"{place}: {message}" if place.startswith(("/", "#")) else message
-    shown = shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return f"::{level} file={path},line={line},col={column},title={title}::{shown}\n"
+    shown = without_controls(shown).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    file = (
+        path.replace("%", "%25")
+        .replace("\r", "%0D")
+        .replace("\n", "%0A")
+        .replace(":", "%3A")
+        .replace(",", "%2C")
+    )
+    return f"::{level} file={file},line={line},col={column},title={title}::{shown}\n"

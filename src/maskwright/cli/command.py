@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,6 +91,14 @@ def printable_json(document: Mapping[str, Any]) -> str:
         # No output can have lone surrogates, as names in a schema may, and some have few characters.
         text = json.dumps(document, indent=2)
     return text
+
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def without_controls(text: str) -> str:
+    """For a terminal, which control characters steer: those that names in strangers' schemas and files have, as escapes."""
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def has_colours(stream: TextIO) -> bool:

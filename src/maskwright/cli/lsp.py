@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from maskwright.cli.check import add_profile_option
-from maskwright.cli.command import GOOD, Command
+from maskwright.cli.command import FINDINGS, GOOD, Command
 from maskwright.cli.sources import UsageError, add_grammar_options, add_schema_options, schema_options
 
 
@@ -25,7 +25,7 @@ def add_lsp_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def lsp(args: argparse.Namespace) -> int:
-    """Serve one editor until it ends; 0."""
+    """Serve one editor until it ends; 0, or 1 where it says to exit and not to shut down before (LSP 3.17)."""
     try:
         from maskwright.cli.lsp_server import make_server
     except ImportError as error:
@@ -33,11 +33,14 @@ def lsp(args: argparse.Namespace) -> int:
             f'{error}; the language server needs: pip install "maskwright[lsp-server]"'
         ) from None
     schema_options(args)  # Bad ones are told now, not with every file.
+    if not all(args.schemas):
+        raise UsageError("--schemas: a pattern is a text that is not empty")
+    server = make_server(args)
     try:
-        make_server(args).start_io()
+        server.start_io()
     except (MemoryError, OverflowError):
         raise UsageError("standard input: a Content-Length is more than fits into memory") from None
-    return GOOD
+    return FINDINGS if server.was_cut_off else GOOD
 
 
 COMMAND = Command(

@@ -37,12 +37,21 @@ _SEVERITIES = {
 }
 _IS_SCHEMA = re.compile(r'"\$schema"\s*:\s*"https?://json-schema\.org/')
 _LINE_END = re.compile("\r\n|\n|\r")
+_BYTE_ORDER_MARK = "\ufeff"
 _WORD = re.compile(r"\w+|\S|")
 
 
-def make_server(args: argparse.Namespace) -> LanguageServer:
+class Server(LanguageServer):
+    """Knows how it is ended."""
+
+    is_shut_down = False
+    was_cut_off = False
+    """Whether it was told to exit, and not to shut down before."""
+
+
+def make_server(args: argparse.Namespace) -> Server:
     """A server that ``start_io`` runs; ``args``: of ``maskwright lsp``."""
-    server = LanguageServer("maskwright", __version__)
+    server = Server("maskwright", __version__)
     checks = _Checks(server, args)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)  # type: ignore[untyped-decorator, unused-ignore]
@@ -56,6 +65,14 @@ def make_server(args: argparse.Namespace) -> LanguageServer:
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)  # type: ignore[untyped-decorator, unused-ignore]
     def closed(params: types.DidCloseTextDocumentParams) -> None:
         checks.end(params.text_document.uri)
+
+    @server.feature(types.SHUTDOWN)  # type: ignore[untyped-decorator, unused-ignore]
+    def shut_down(_: None) -> None:
+        server.is_shut_down = True
+
+    @server.feature(types.EXIT)  # type: ignore[untyped-decorator, unused-ignore]
+    def told_to_exit(_: None) -> None:
+        server.was_cut_off = not server.is_shut_down
 
     return server
 
@@ -131,23 +148,27 @@ def _diagnostics(
     try:
         with cancellable(cancellation):
             given = argparse.Namespace(**{**vars(args), **of_language})
-            report, _ = check_file(path, text, given, compiled=False)
+            try:
+                report, _ = check_file(path, text.removeprefix(_BYTE_ORDER_MARK), given, compiled=False)
+            except MaskwrightError as error:
+                report = Report([finding_of(error)])
+            shown = _Shown(uri, text, units)
+            found = [shown.diagnostic(each, _SEVERITIES[each.severity]) for each in report.findings]
+            if args.verbose:
+                found += [shown.diagnostic(each, types.DiagnosticSeverity.Hint) for each in report.hints]
+            return found
     except Cancelled:
         return None
-    except MaskwrightError as error:
-        report = Report([finding_of(error)])
-    shown = _Shown(uri, text, units)
-    found = [shown.diagnostic(each, _SEVERITIES[each.severity]) for each in report.findings]
-    if args.verbose:
-        found += [shown.diagnostic(each, types.DiagnosticSeverity.Hint) for each in report.hints]
-    return found
 
 
 class _Shown:
     """Findings about a text, as the client counts its characters."""
 
     def __init__(self, uri: str, text: str, units: Callable[[str], int]) -> None:
-        self._uri, self._text, self._units = uri, text, units
+        self._uri, self._units = uri, units
+        # A byte order mark is no text; but the client counts it.
+        self._mark = len(text) - len(text.removeprefix(_BYTE_ORDER_MARK))
+        self._text = text = text.removeprefix(_BYTE_ORDER_MARK)
         self._starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
         self._places: Places | None = None
 
@@ -189,4 +210,5 @@ class _Shown:
 
     def _position(self, at: int) -> types.Position:
         line = bisect(self._starts, at) - 1
-        return types.Position(line, self._units(self._text[self._starts[line] : at]))
+        before = 0 if line else self._mark
+        return types.Position(line, before + self._units(self._text[self._starts[line] : at]))

@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 
 from maskwright import __version__
 from maskwright.cli import (
@@ -33,6 +34,7 @@ from maskwright.cli.command import (
     USAGE,
     is_json,
     print_document,
+    without_controls,
 )
 from maskwright.cli.sources import UsageError
 from maskwright.errors import MaskwrightError
@@ -93,7 +95,8 @@ def _located(args: argparse.Namespace, error: MaskwrightError) -> str:
 
 
 def _failed(args: argparse.Namespace, code: int, kind: str, message: str, place: str | None = None) -> int:
-    print(f"maskwright: {message}", file=sys.stderr)
+    with suppress(OSError):
+        print(without_controls(f"maskwright: {message}"), file=sys.stderr, flush=True)
     try:
         if is_json(args):
             print_document(

@@ -35,6 +35,7 @@ from maskwright.conformance.protocol import ConformanceError, Language, Tokens
 
 _FOLDER = Path(__file__).parent / "cases"
 _END_NAMES = ("</s>", "<|end|>", "<|im_end|>")
+_ROLLBACKS = ("tokens", "end")
 _FIELDS = {
     "group", "name", "schema", "regex", "valid", "invalid", "valid_texts", "invalid_texts", "invalid_bytes", "language", "exact",
     "rollback", "tokens", "basis", "judge",
@@ -107,6 +108,15 @@ def _case(entry: dict[str, Any]) -> Case:
         raise ValueError(f"{where}: a case has a schema or a regex")
     kind: Language = "regex" if "regex" in entry else "json_schema"
     source = entry["regex"] if kind == "regex" else json.dumps(entry["schema"], ensure_ascii=False)
+    for field_name in ("valid_texts", "invalid_texts", "invalid_bytes", "language"):
+        if not isinstance(entry.get(field_name, []), list):
+            raise ValueError(f"{where}: {field_name} is a list")
+    if entry.get("rollback", "") not in ("", *_ROLLBACKS):
+        raise ValueError(f"{where}: rollback is one of {', '.join(_ROLLBACKS)}")
+    try:
+        _tokens(json.dumps(entry.get("tokens", {})))
+    except (ValueError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"{where}: tokens: {error}") from None
     valid = [*map(_written, entry.get("valid", ())), *map(_spelled, entry.get("valid_texts", ()))]
     invalid = [*map(_written, entry.get("invalid", ())), *map(_spelled, entry.get("invalid_texts", ()))]
     invalid += [bytes.fromhex(each) for each in entry.get("invalid_bytes", ())]
@@ -138,7 +148,14 @@ def _spelled(text: str | list[tuple[str, int]]) -> bytes:
 def _tokens(changes: str) -> Tokens:
     """All bytes, common pieces of text, then holes and end ids."""
     made: dict[str, Any] = {"ends": 1, "padding": 0, "multiple": False, "holes": 0, "twins": ()}
-    made |= json.loads(changes)
+    changed = json.loads(changes)
+    if not isinstance(changed, dict) or (unknown := changed.keys() - made.keys()):
+        raise ValueError(
+            f"it says {', '.join(made)}, and not {', '.join(sorted(unknown)) if isinstance(changed, dict) else changed}"
+        )
+    made |= changed
+    if not 0 < made["ends"] <= len(_END_NAMES):
+        raise ValueError(f"there are 1 to {len(_END_NAMES)} ends")
     texts = [bytes([value]) for value in range(256)]
     texts += [piece.encode() for piece in _PIECES] + list(_PARTS)
     texts += [text.encode() for text in made["twins"]] + [b""] * made["holes"]

@@ -8,13 +8,14 @@ import json.scanner
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from maskwright.base.deadline import in_time
+from maskwright.base.deadline import deadline, in_time
 from maskwright.base.html import cut
 from maskwright.base.interruption import within_time
-from maskwright.errors import GrammarError, MaskwrightError, line_column
+from maskwright.errors import GrammarError, LimitError, MaskwrightError, line_column
 
 _TOKENS = re.compile(r'"(?:\\.|[^"\\])*"?|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 """Of JSON text, also of one that is malformed."""
@@ -22,6 +23,8 @@ _LONG = 400_000
 """Characters, of which Python's reader in C takes 10 ms.  It lets no other thread run meanwhile."""
 _SHOWN = 40
 """Characters of a text in a message."""
+_FINDING_SECONDS = 1.0
+"""In which the places of a text are looked for; of a text of a megabyte, that is all of them."""
 _MARKS = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]', re.DOTALL)
 
 
@@ -35,6 +38,10 @@ def finite(digits: str) -> float:
 
 class _Repeated(Exception):
     """An object has a member twice."""
+
+
+class _Constant(Exception):
+    """Something that JavaScript has, and JSON has not."""
 
 
 class _InSteps(json.JSONDecoder):
@@ -73,13 +80,17 @@ def read_json(text: str | bytes, number: Callable[[str], Any] = Decimal) -> Any:
         raise GrammarError(f"the schema is not UTF-8 text: {error.reason} at byte {error.start}") from None
     except RecursionError:
         raise GrammarError("the JSON text is nested too deeply to be read") from None
+    except _Constant as error:
+        name = str(error)
+        place = _place_of(text, lambda token: token == name)
+        raise GrammarError(f"malformed JSON: {name} is not a JSON value", place=place) from None
     except (ValueError, InvalidOperation) as error:
         if isinstance(error, MaskwrightError):
             raise
         # Python reads integers of 4300 digits, and exponents of 18.
-        raise GrammarError(
-            "the JSON text has a number with more digits than can be read: shorten it"
-        ) from None
+        place = _place_of(text, lambda token: token[0] in "-0123456789" and not _is_number(token, number))
+        message = "the JSON text has a number with more digits than can be read: shorten it"
+        raise GrammarError(message, place=place) from None
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -90,13 +101,30 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise GrammarError(f"malformed JSON: {name} is not a JSON value")
+    raise _Constant(name)
+
+
+def _is_number(token: str, number: Callable[[str], Any]) -> bool:
+    try:
+        int(token) if token.lstrip("-").isdecimal() else number(token)
+    except (ValueError, InvalidOperation):
+        return False
+    return True
+
+
+def _place_of(text: str | bytes, is_it: Callable[[str], bool]) -> str | None:
+    """The first token that ``is_it``."""
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    found = (token.start() for token in in_time(_TOKENS.finditer(text)) if is_it(token[0]))
+    at = next(found, None)
+    return None if at is None else line_column(text, at)
 
 
 def _repeated(text: str | bytes) -> GrammarError:
     """The first member that comes twice, in a text that was read up to its object's end."""
     if isinstance(text, bytes):
-        text = text.decode(json.detect_encoding(text))
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
     objects: list[set[str] | None] = []
     before = ""
     for mark in in_time(_MARKS.finditer(text)):
@@ -118,7 +146,11 @@ class Places:
     """Where in JSON text its values are, by JSON pointers (RFC 6901; "#" is the whole).  Of malformed text, what can be made out of it."""
 
     def __init__(self, text: str) -> None:
-        self._whole: _Place = ((0, 0), {})
+        first = _TOKENS.search(text)
+        self._whole: _Place = (first.span() if first is not None else (0, 0), {})
+        self._text: str | None = text
+
+    def _find(self, text: str) -> None:
         around: list[_Around] = []
         for token in in_time(_TOKENS.finditer(text)):
             mark = token[0]
@@ -146,6 +178,11 @@ class Places:
 
         Indices of code points, the end excluded.
         """
+        if self._text is not None and "/" in pointer:
+            # Of a text that takes longer, what is known by then.
+            with suppress(LimitError), deadline(_FINDING_SECONDS):
+                self._find(self._text)
+            self._text = None
         found = self._whole
         for part in pointer.split("/")[1:]:
             inner = found[1].get(part.replace("~1", "/").replace("~0", "~"))

@@ -108,7 +108,9 @@ class Journal:
             start += len(line)
         if places == sorted(places):
             return
-        number, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+        # What a link leads to is the file.
+        path = self.path.resolve()
+        number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(number, "wb") as new:
                 for _, start, length in sorted(places):
@@ -116,8 +118,8 @@ class Journal:
                     new.write(self.file.read(length))
                 new.flush()
                 os.fsync(new.fileno())
-            os.chmod(name, self.path.stat().st_mode & 0o7777)
-            os.replace(name, self.path)
+            os.chmod(name, path.stat().st_mode & 0o7777)
+            os.replace(name, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
@@ -53,6 +54,11 @@ class Playground(ThreadingHTTPServer):
     def address(self) -> str:
         """Where the page is."""
         return f"http://127.0.0.1:{self.server_address[1]}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """What went wrong with a request, but for a page that has gone."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def hosts(self) -> set[str]:
@@ -144,8 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
         }
         for name, value in headers.items():
             self.send_header(name, value)
-        self.end_headers()
         with contextlib.suppress(ConnectionError):  # the page has gone
+            self.end_headers()
             self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
