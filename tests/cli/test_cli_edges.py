@@ -139,7 +139,7 @@ def test_names_of_files_cannot_say_anything_else(write, capsys, monkeypatch, tmp
     for name, form, shown in (
         ("a\n::error::x,1%.json", "github", "file=a%0A%3A%3Aerror%3A%3Ax%2C1%25.json,line="),
         ("my schema#1,x=100%.json", "sarif", '"uri": "my%20schema%231%2Cx%3D100%25.json"'),
-        ("\x1b]0;x\x07.json", "text", "\\x1b]0;x\\x07.json:#"),
+        ("\x1b]0;x\x07.json", "text", "\\x1b]0;x\\x07.json:/"),
     ):
         write(name, '{"properties": {"\\u001b]0;x\\u0007": {"type": "intger"}}}')
         assert main(["check", name, "--format", form]) == 1

@@ -258,3 +258,24 @@ def test_what_is_nearly_impossible_has_its_weight(temperature: float, gap: float
     grammar = mw.compile_regex("b", VOCABULARY)
     found = infill_smc(Sure(), grammar, [None], 8, schedule=Schedule(temperature=temperature), seed=0)
     assert not found.all_dead and found.log_evidence == pytest.approx(-gap / temperature, abs=1)
+
+
+def test_what_the_model_rules_out_has_no_weight() -> None:
+    """Also where all that is left are tokens that no text has."""
+
+    class One(MaskedDiffusionModel):
+        mask_id, eos_ids = MASK, (END,)
+
+        def __init__(self, row: list[float]) -> None:
+            self.row = row
+
+        def logits(self, canvas: list[int]) -> Any:
+            return np.array([self.row] * len(canvas), dtype=np.float32)
+
+    grammar = mw.compile_regex("b", VOCABULARY)
+    for first in (0.0, -1e4, -math.inf):
+        row = [first, *[-math.inf] * 5, 0.0]
+        found = infill_smc(One(row), grammar, [None], 8, seed=0)
+        assert found.all_dead and found.log_evidence == -math.inf
+    found = infill_smc(One([*[-math.inf], 0.0, *[-math.inf] * 4, 0.0]), grammar, [None], 8, seed=0)
+    assert found.log_evidence == pytest.approx(0.0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 import random
 import re
 import warnings
@@ -255,3 +257,12 @@ def test_weights_begin_with_each_generation(write, tokenizer, answer):
         assert write(fresh, [prompt], **options) == [row]
         assert recorder.log_evidence == pytest.approx(fresh.log_evidence)
         prompt = [*prompt, *row, *tokenizer("\n", add_special_tokens=False)["input_ids"]]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_a_copy_goes_on(answer, texts, copied):
+    """Also in another process, where grammars lie at other places; with one grammar for several prompts, too."""
+    for grammars, prompts in ((answer, ["Q"]), ([answer, answer], ["Q", "x"])):
+        processor = LogitsProcessor(grammars)
+        assert_answers(texts(processor, prompts))
+        assert_answers(texts(copied(processor), prompts))

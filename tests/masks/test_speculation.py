@@ -77,6 +77,59 @@ def test_nothing_is_forced() -> None:
     assert jump(behind) == (False, [])
 
 
+def test_what_was_chosen_is_not_taken_back() -> None:
+    """The tokenizer splits at another place, and what follows its first token may still go on otherwise."""
+    vocab = mw.Vocabulary.from_bytes([*ALPHABET, b"ab", b"bcd", b"bcde", None], eos_ids=259)
+    jump = JumpForward(lambda text: [97, 257] if text == "abcd" else list(text.encode()), vocab)
+    matcher = mw.compile_regex("ab(cd|cde)|ax", vocab).matcher()
+    assert matcher.accept_token(256) and matcher.forced_bytes() == b"cd"
+    assert jump(matcher, may_replace=True) == (False, [])
+
+
+MARKED = ["a", "b", "▁", "▁ab", "▁a", "ab"]
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_what_is_forced_is_added_to_what_is_written(stays: bool) -> None:
+    """Random grammars, texts and tokenizers, with marks in front of words that are no blank at the start."""
+    rng = random.Random(5)
+    tokens = [*ALPHABET, *(word.replace("▁", " ").encode() for word in MARKED), None]
+    at_start = {256 + i: word[1:].encode() for i, word in enumerate(MARKED) if word[0] == "▁"}
+    vocab = mw.Vocabulary.from_bytes(tokens, eos_ids=262, start_tokens=at_start, start_stays=stays)
+    grown = 0
+    for _ in range(600):
+        words = {"".join(rng.choices(" ab", k=rng.randint(1, 6))) for _ in range(rng.randint(1, 3))}
+
+        def encode(text: str, salt: int = rng.randrange(99)) -> list[int]:
+            """A tokenizer that splits by the text itself, and puts a mark in front."""
+            draw, ids, rest = random.Random(f"{salt}{text}"), [], "▁" + text.replace(" ", "▁")
+            while rest:
+                fitting = [256 + i for i, word in enumerate(MARKED) if rest.startswith(word)]
+                ids.append(draw.choice(fitting))
+                rest = rest[len(MARKED[ids[-1] - 256]) :]
+            return ids
+
+        jump = JumpForward(encode, vocab)
+        matcher = mw.compile_choice(sorted(words), vocab).matcher()
+        for _ in range(4):
+            written = vocab.decode(matcher.accepted_tokens)
+            forced = matcher.forced_bytes()
+            for may_replace in (False, bool(matcher.accepted_tokens)):
+                replaces, added = jump(matcher, may_replace=may_replace)
+                fork = matcher.fork()
+                fork.rollback(int(replaces))
+                assert fork.accept_tokens(added) == len(added)
+                now = vocab.decode(fork.accepted_tokens)
+                assert (written + forced).startswith(now)
+                assert len(now) > len(written) if added else not replaces
+                grown += bool(added)
+            allowed = [i for i in range(262) if matcher.fork().accept_token(i)]
+            if not allowed:
+                break
+            matcher.accept_token(rng.choice(allowed))
+    assert grown > 300
+
+
 @pytest.mark.parametrize("wrong", [None, "encode", 3])
 def test_encode_is_a_function(wrong: Any) -> None:
     with pytest.raises(MaskwrightError, match="encode"):

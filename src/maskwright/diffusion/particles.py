@@ -148,6 +148,8 @@ class _Run:
         chosen = [int(token) for token in view.argmax(axis=-1)]
         if self.schedule.threshold is not None:
             count = max(count or 0, int((probs.max(axis=-1) >= self.schedule.threshold).sum()))
+        # Here the model gives everything to tokens that no text has: its own samples are none of the language.
+        log_probs[np.isneginf(view).all(axis=-1)] = MINUS_INFINITY
         # What was tried in the first slot, by position, holds for all of them.
         tried: dict[int, dict[int, Canvas | None]] = {}
         for particle in particles:
@@ -161,6 +163,9 @@ class _Run:
         canvas = self.canvases[particle]
         if self.log_weights[particle] == MINUS_INFINITY or canvas.tokens[position] != OPEN:
             # It died in this step, or an end token has filled the slot.
+            return
+        if log_probs.max() == MINUS_INFINITY:
+            self.log_weights[particle] = MINUS_INFINITY
             return
         asked = 0
 

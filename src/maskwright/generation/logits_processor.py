@@ -98,10 +98,12 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
         self._begun = 0 if self._prompt_length is None else self._prompt_length
         """Columns before the generated tokens, in the last call."""
         self._given: torch.Tensor | None = None
-        self._histories = {
+        # Prompts with one grammar share one.
+        histories = {
             id(grammar): _History(grammar.matcher(_WINDOW), frozenset(grammar.vocabulary.eos_ids))
             for grammar in self._grammars
         }
+        self._histories = [histories[id(grammar)] for grammar in self._grammars]
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.Tensor) -> torch.Tensor:
         """A masked copy of ``scores`` ([rows, V]) for what follows ``input_ids`` ([rows, columns])."""
@@ -220,10 +222,7 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
         # Only a single row may shrink by more than a step (assisted decoding).
         keep = 2 * ids.shape[0] + (32 if ids.shape[0] == 1 else 2)
         generated = np.ascontiguousarray(ids[:, length:])
-        return [
-            self._histories[id(self._grammars[row // share])].follow(generated[row], keep)
-            for row in range(ids.shape[0])
-        ]
+        return [self._histories[row // share].follow(generated[row], keep) for row in range(ids.shape[0])]
 
     def _known_prompt_length(self, ids: npt.NDArray[np.int64]) -> int:
         known = [

@@ -72,9 +72,11 @@ class ForcedText:
         start = matcher.fork()
         if replaces:
             start.rollback(1)
-        kept = before[:-1] if replaces else before
-        tokens = self._without_open_end(start, tokens, self.vocabulary.at_start(kept))
-        if not tokens or (replaces and tokens == list(before[-1:])):
+        opening = self.vocabulary.at_start(before[:-1] if replaces else before)
+        tokens = self._without_open_end(start, tokens, opening)
+        # What was written stays, and something is added.
+        least = len(self.vocabulary.decode(before[-1:], start=opening)) if replaces else 0
+        if len(self.vocabulary.decode(tokens, start=opening)) <= least:
             return False, []
         return replaces, tokens
 
@@ -88,22 +90,25 @@ class ForcedText:
         context = self.vocabulary.decode(window[:-1], start=whole)
         # A token that stands for itself is no text to spell anew.
         may_replace = may_replace and len(context) < len(data)
-        key = (whole, may_replace, context, data, forced)
+        # Behind tokens that spell nothing, a text without bytes may have begun.
+        opens = whole and self.vocabulary.at_start(window), whole and self.vocabulary.at_start(window[:-1])
+        key = (opens, whole, may_replace, context, data, forced)
         known = self._spelled.get(key, _UNKNOWN)
         found: tuple[bool, list[int]] | None = known
         if known is _UNKNOWN:
-            places = {len(context): True} if may_replace else {}
-            found = self._spell_anew(data + forced, {**places, len(data): False}, whole)
+            places = {len(context): (True, opens[1])} if may_replace else {}
+            found = self._spell_anew(data + forced, {**places, len(data): (False, opens[0])})
             # Other threads may be here as well: each goes on with its own answer.
             if len(self._spelled) > _KEPT:
                 self._spelled.clear()
             self._spelled[key] = found
         return found
 
-    def _spell_anew(self, data: bytes, places: dict[int, bool], whole: bool) -> tuple[bool, list[int]] | None:
-        """The tokens of ``data`` from the first of ``places`` (bytes; whether the last token is replaced) that one begins at.
+    def _spell_anew(self, data: bytes, places: dict[int, tuple[bool, bool]]) -> tuple[bool, list[int]] | None:
+        """The tokens of ``data`` from the first of ``places`` that one begins at.
 
-        ``whole``: the text begins with ``data``; else it may begin inside a character, as it may end in one."""
+        ``places``: bytes, whether the last token is replaced there, and whether the text begins there.  ``data`` may begin and end
+        inside a character."""
         first = 0
         while first < len(data) and data[first] & 0xC0 == 0x80:
             first += 1
@@ -116,11 +121,12 @@ class ForcedText:
         for index, token in enumerate(ids):
             # The tokenizer takes what it is given for a text of its own: its first token may have a mark that is no blank.
             spelled = self.vocabulary.decode([token], start=index == 0)
-            if at in places and (index > 0 or whole or spelled == table[token]):
+            if at in places:
+                replaces, opening = places[at]
                 tail = ids[index:]
-                rest = self.vocabulary.decode(tail, start=index == 0 and whole)
+                rest = self.vocabulary.decode(tail, start=opening)
                 if data[at:].startswith(rest) and all(table[i] for i in tail):
-                    return places[at], tail
+                    return replaces, tail
             at += len(spelled)
         return None
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from maskwright.base.arguments import MOST_COUNTED, whole
 from maskwright.sampling.constraints import END, Constraint
-from maskwright.sampling.logspace import Booleans, Floats, Integers
+from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integers, log_sum_exp
 from maskwright.sampling.models import LanguageModel
 from maskwright.sampling.population import Counts
 from maskwright.sampling.posterior import Posterior
@@ -28,19 +28,21 @@ _CHUNK = 4096
 
 
 class _Node:
-    """A visited prefix: its good tokens, their probabilities, and what is known to come behind them."""
+    """A visited prefix: its good tokens, their probabilities, and what is known to come behind them.
 
-    __slots__ = ("children", "futures", "probabilities", "tokens")
+    Logarithms: the future of a long text is less than any double."""
 
-    def __init__(self, tokens: Integers, probabilities: Floats) -> None:
+    __slots__ = ("children", "log_futures", "log_probabilities", "tokens")
+
+    def __init__(self, tokens: Integers, log_probabilities: Floats) -> None:
         self.tokens = tokens
-        self.probabilities = probabilities
-        self.futures = np.ones(len(tokens))
+        self.log_probabilities = log_probabilities
+        self.log_futures = np.zeros(len(tokens))
         self.children: dict[int, _Node] = {}
 
     @property
-    def future(self) -> float:
-        return float((self.probabilities * self.futures).sum())
+    def log_future(self) -> float:
+        return float(log_sum_exp(self.log_probabilities + self.log_futures))
 
 
 class Asap:
@@ -67,8 +69,7 @@ class Asap:
     @property
     def log_evidence_bound(self) -> float:
         """Logarithm of the present upper bound on the mass of good texts; 0 before the first sample."""
-        with np.errstate(divide="ignore"):
-            return 0.0 if self._root is None else float(np.log(self._root.future))
+        return 0.0 if self._root is None else self._root.log_future
 
     def sample(self, n_samples: int = 16) -> Posterior:
         """``n_samples`` walks; those that ran into a corner have weight zero, the others equal weights."""
@@ -88,10 +89,11 @@ class Asap:
         node = self._root
         ended = False
         while True:
-            weights = node.probabilities * node.futures
-            sums = weights.cumsum()
-            if not len(sums) or not sums[-1] > 0:
+            weights = node.log_probabilities + node.log_futures
+            most = weights.max(initial=MINUS_INFINITY)
+            if most == MINUS_INFINITY:
                 break
+            sums = np.exp(weights - most).cumsum()
             at = int(np.searchsorted(sums, self._problem.rng.random() * sums[-1], side="right"))
             path.append((node, at))
             token = int(node.tokens[at])
@@ -106,11 +108,11 @@ class Asap:
             else:
                 rows = None
             node = child
-        futures = None if ended else node.future
+        log_future = None if ended else node.log_future
         for parent, at in reversed(path):
-            if futures is not None:
-                parent.futures[at] = futures
-            futures = parent.future
+            if log_future is not None:
+                parent.log_futures[at] = log_future
+            log_future = parent.log_future
         return ids, ended
 
     def _visit(self, ids: list[int], rows: Rows | None) -> tuple[_Node, Rows]:
@@ -130,7 +132,7 @@ class Asap:
         if not constraint.exact:
             good = self._check_all(rows.states[0], named)
             tokens, named = tokens[good], named[good]
-        return _Node(named, np.exp(scores.table.logs[0, tokens])), rows
+        return _Node(named, scores.table.logs[0, tokens]), rows
 
     def _check_all(self, state: Any, tokens: Sequence[int] | Integers) -> Booleans:
         constraint = self._problem.constraint
