@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from maskwright.base.typed import Value
 from maskwright.errors import GrammarError
-from maskwright.frontends.json_schema.read.options import SchemaOptions
+from maskwright.frontends.json_schema.read.options import DEFAULT_OPTIONS, SchemaOptions
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
 from maskwright.frontends.tools.requests import response_schema, tools_tag
@@ -117,9 +117,11 @@ class Choice(Source[str]):
 
 @dataclass(frozen=True)
 class StructuralTag(Source[str]):
-    """Free text with tagged parts, as XGrammar and vLLM write it: a dict, or JSON text."""
+    """Free text with tagged parts, as XGrammar and vLLM write it: a dict, or JSON text.  ``options``: of the schemas in it, as in
+    ``compile_json_schema``."""
 
     tag: dict[str, Any] | str
+    options: SchemaOptions = DEFAULT_OPTIONS
 
     @classmethod
     def from_tools(

@@ -517,3 +517,30 @@ def test_types_that_the_place_tells() -> None:
     for wrong in ({**tag}, {"type": "sequence", "elements": [tag]}, {"type": "other", "format": several}):
         with pytest.raises(GrammarError, match="type"):
             mw.compile_structural_tag({"format": wrong} if "format" not in wrong else wrong, BYTES)
+
+
+@pytest.mark.parametrize("style", ["json", "qwen_xml", "python"])
+def test_options_of_schemas(style: str) -> None:
+    """They hold for all JSON in a tag: in styles of arguments, that is what is nested."""
+    inner = {"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]}
+    schema = {"type": "object", "properties": {"a": inner}, "required": ["a"]}
+    tag = {"format": {"type": "json_schema", "json_schema": schema, "style": style}}
+    around = {"json": ('{"a":', "}"), "qwen_xml": ("<parameter=a>\n", "\n</parameter>"), "python": ("a=", "")}
+    begin, end = around[style]
+    texts = {"plain": '{"b":1}', "blank": '{"b": 1}', "other": '{"b":1,"zzz":2}'}
+    for options, refused in (
+        (mw.SchemaOptions(), set()),
+        (mw.SchemaOptions(whitespace="compact"), {"blank"}),
+        (mw.SchemaOptions(additional_properties=False), {"other"}),
+    ):
+        for compiled in (
+            mw.compile(mw.StructuralTag(tag, options), BYTES),
+            mw.compile_structural_tag(json.dumps(tag), BYTES, options=options),
+        ):
+            taken = {name for name, text in texts.items() if accepts(compiled, begin + text + end)}
+            assert taken == texts.keys() - refused
+
+
+def test_options_are_options() -> None:
+    with pytest.raises(GrammarError, match="options"):
+        mw.compile(mw.StructuralTag({"type": "any_text"}, {"whitespace": "compact"}), BYTES)  # type: ignore[arg-type]

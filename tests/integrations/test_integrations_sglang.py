@@ -354,6 +354,10 @@ def test_json_without_white_space() -> None:
         request = scheduler.add(**given)
         scheduler.take(request, ids('{"name":'))
         assert scheduler.masks(request)[0][ids(" ")].all() != compact
+        tag = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": SCHEMA}}
+        request = scheduler.add(structural_tag=json.dumps(tag))
+        scheduler.take(request, ids('{"name":'))
+        assert scheduler.masks(request)[0][ids(" ")].all() != compact
 
 
 # --- limits that are reached later

@@ -363,6 +363,24 @@ def test_options_for_json() -> None:
     assert grammar_of(closed).validate_tokens(other) != other
 
 
+def test_options_for_json_in_structural_tags() -> None:
+    """Calls of tools arrive so; in a style of arguments, what is nested is JSON."""
+    schema = {"properties": {"a": {"properties": {"b": {"const": 1}}, "type": "object"}}, "required": ["a"]}
+    begin = {"json": '{"a":', "qwen_xml": "<parameter=a>\n"}
+    for style, text in begin.items():
+        legacy = {"structures": [{"begin": "<f>", "schema": schema, "end": "</f>"}], "triggers": ["<f>"]}
+        plain = {"format": {"type": "json_schema", "json_schema": schema, "style": style}}
+        for tag, before in ((legacy, "<f>"), (plain, "")) if style == "json" else ((plain, ""),):
+            for options, is_free in (({}, True), ({"disable_any_whitespace": True}, False)):
+                request = Engine(**options).add({"structural_tag": json.dumps(tag)})
+                tokens = TOKENIZER.encode(before + text + '{ "b"', add_special_tokens=False)
+                assert (grammar_of(request).validate_tokens(tokens) == tokens) == is_free
+            for options, is_free in (({}, True), ({"disable_additional_properties": True}, False)):
+                request = Engine(**options).add({"structural_tag": json.dumps(tag)})
+                tokens = TOKENIZER.encode(before + text + '{"c"', add_special_tokens=False)
+                assert (grammar_of(request).validate_tokens(tokens) == tokens) == is_free
+
+
 # --- how it is chosen
 
 

@@ -213,7 +213,7 @@ def to_grammar(source: Any, limits: Limits = DEFAULT_LIMITS) -> Grammar:
     if isinstance(source, Choice):
         return choice_part(source.options, limits).make()
     if isinstance(source, StructuralTag):
-        return structural_tag.to_grammar(source.tag, limits)
+        return structural_tag.to_grammar(source.tag, limits, options=source.options)
     if isinstance(source, EXPRESSIONS):
         return job_of(source, limits).part.make()
     if isinstance(source, JsonSchema):

@@ -27,7 +27,7 @@ from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, Voca
 from maskwright.frontends import structural_tag
 from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.json_schema.clashes import explained
-from maskwright.frontends.json_schema.read.options import schema_options
+from maskwright.frontends.json_schema.read.options import DEFAULT_OPTIONS, schema_options
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.parts import (
     check_options,
@@ -122,7 +122,7 @@ def job_of(source: Any, limits: Limits, own: Callable[[_T], _T] = lambda content
     if isinstance(source, GBNF):
         return Job(gbnf_part(source.text, source.root, limits, source.symbols), limits)
     if isinstance(source, StructuralTag):
-        return _tag_job(source.tag, limits, own)
+        return _tag_job(source, limits, own)
     if isinstance(source, Choice):
         return Job(choice_part(source.options, limits), limits)
     if isinstance(source, (dict, str, bytes)):
@@ -356,26 +356,32 @@ def _explained(
 
 
 def compile_structural_tag(
-    tag: dict[str, Any] | str, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+    tag: dict[str, Any] | str,
+    vocabulary: Vocabulary,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    options: SchemaOptions = DEFAULT_OPTIONS,
 ) -> CompiledGrammar:
-    """Compile a structural tag (dict or JSON text): free text with tagged parts; see ``docs/grammars.md``.
+    """Compile a structural tag (dict or JSON text): free text with tagged parts; see ``docs/grammars.md``.  ``options``: of the
+    schemas in it, as in ``compile_json_schema``.
 
     Raises ``GrammarError`` (with a JSON pointer), ``UnsupportedSchemaError`` (formats and keywords that cannot be
     enforced), ``UnsatisfiableError``, ``LimitError``.
     """
     check_limits(limits)
-    return compile_job(_tag_job(tag, limits), vocabulary)
+    return compile_job(_tag_job(StructuralTag(tag, options), limits), vocabulary)
 
 
 def _tag_job(
-    tag: dict[str, Any] | str, limits: Limits, own: Callable[[Any], Any] = lambda content: content
+    source: StructuralTag, limits: Limits, own: Callable[[Any], Any] = lambda content: content
 ) -> Job:
-    return Job(_tag_part(tag, limits, own), limits, lambda error: _explained_tag(error, tag, limits))
+    part = _tag_part(source, limits, own)
+    return Job(part, limits, lambda error: _explained_tag(error, source, limits))
 
 
-def _tag_part(
-    tag: dict[str, Any] | str, limits: Limits, own: Callable[[Any], Any] = lambda content: content
-) -> Import:
+def _tag_part(source: StructuralTag, limits: Limits, own: Callable[[Any], Any]) -> Import:
+    tag, options = source.tag, source.options
+    check_type(options, SchemaOptions, "options", GrammarError)
     if isinstance(tag, str):
         check_length(tag, limits)
     content, _ = content_keys(tag, limits.max_schema_values, "json_schema")
@@ -383,23 +389,22 @@ def _tag_part(
         tag = own(tag)
     # By identity: of the parts that will be read.
     content, contents = content_keys(tag, limits.max_schema_values, "json_schema")
+    keep = content is not None and options.registry is None
     return Import(
-        ("structural tag", content, limits) if content is not None else object(),
-        lambda: structural_tag.to_grammar(tag, limits, contents),
-        keep=content is not None,
+        ("structural tag", content, limits, repr(options)) if keep else object(),
+        lambda: structural_tag.to_grammar(tag, limits, contents, options),
+        keep=keep,
     )
 
 
-def _explained_tag(
-    error: UnsatisfiableError, tag: dict[str, Any] | str, limits: Limits
-) -> UnsatisfiableError:
+def _explained_tag(error: UnsatisfiableError, source: StructuralTag, limits: Limits) -> UnsatisfiableError:
     """The error with the schema of a tag that nothing satisfies, if it is that, and what in it contradicts itself."""
-    for place, schema, part in structural_tag.schemas(tag, limits):
+    for place, schema, part in structural_tag.schemas(source.tag, limits, source.options):
         try:
             prune(part.make())
         except UnsatisfiableError as found:
             with suppress(LimitError):
-                found = explained(found, schema, SchemaOptions(), limits)
+                found = explained(found, schema, source.options, limits)
             where = place if found.place is None else f"{place}: {found.place}"
             return UnsatisfiableError(found.message, place=where, constraints=found.constraints)
     return error

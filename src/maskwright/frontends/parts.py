@@ -18,6 +18,7 @@ from maskwright.base.arguments import check_limits, check_type, exact_bytes, exa
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
+from maskwright.frontends.json_schema.read.options import DEFAULT_OPTIONS
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
 from maskwright.frontends.size import check_length
@@ -64,11 +65,14 @@ def arguments_part(
     style: ArgumentStyle,
     limits: Limits,
     content: bytes | None = None,
+    options: SchemaOptions = DEFAULT_OPTIONS,
 ) -> Import:
     """The valid instances of an object schema, written in a style of arguments.  ``content``: as in ``json_schema_part``."""
-    content = _content(schema, limits, content)
-    key: Hashable = _Unique() if content is None else ("arguments", content, repr((style, limits)))
-    return Import(key, lambda: to_arguments(schema, style, limits), keep=content is not None)
+    content = _content(schema, limits, content) if options.registry is None else None
+    key: Hashable = (
+        _Unique() if content is None else ("arguments", repr(style), content + _choices(options, limits))
+    )
+    return Import(key, lambda: to_arguments(schema, style, limits, options), keep=content is not None)
 
 
 def json_without_part(

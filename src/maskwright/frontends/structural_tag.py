@@ -13,13 +13,14 @@ are parts that are lowered once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner, ends_inside
-from maskwright.frontends.json_schema import SchemaOptions
+from maskwright.frontends.json_schema.read.options import DEFAULT_OPTIONS, SchemaOptions
 from maskwright.frontends.lexical import regular_expr
 from maskwright.frontends.parts import (
     arguments_part,
@@ -88,11 +89,13 @@ _FIELDS = {
 }
 _MEMBERS = {kind: {"type", *names} for kind, names in _FIELDS.items()}
 _MAX_DEPTH = 60
-_IN_ORDER, _IN_ANY_ORDER = SchemaOptions(), SchemaOptions(property_order="any")
 
 
 def to_grammar(
-    tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS, contents: dict[int, bytes] | None = None
+    tag: dict[str, Any] | str,
+    limits: Limits = DEFAULT_LIMITS,
+    contents: dict[int, bytes] | None = None,
+    options: SchemaOptions = DEFAULT_OPTIONS,
 ) -> Grammar:
     """The grammar of a structural tag; see ``maskwright.compile_structural_tag``.  ``contents``: the keys of schemas
     in it, by id, where they are known."""
@@ -103,7 +106,7 @@ def to_grammar(
         source, pointer = source["format"], "/format"
     elif "triggers" in source and "structures" in source:
         source, pointer = legacy(source), ""
-    builder = _Builder(limits, contents or {})
+    builder = _Builder(limits, contents or {}, options)
     body = builder.expr(source, pointer, ())
     if builder.refusals:
         raise UnsupportedSchemaError(builder.refusals)
@@ -111,9 +114,11 @@ def to_grammar(
     return builder.grammar
 
 
-def schemas(tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS) -> Iterator[tuple[str, Any, Import]]:
+def schemas(
+    tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS, options: SchemaOptions = DEFAULT_OPTIONS
+) -> Iterator[tuple[str, Any, Import]]:
     """The schemas of a well-formed tag: where each stands, as errors say it, the schema, and its part."""
-    builder = _Builder(limits, {})
+    builder = _Builder(limits, {}, options)
     work: list[tuple[str, Any]] = [("", read_tag(tag, limits))]
     while work:
         check_time()
@@ -130,9 +135,8 @@ def schemas(tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS) -> Itera
 class _Builder:
     """Formats -> expressions.  ``ends`` are the texts that end the enclosing tag."""
 
-    def __init__(self, limits: Limits, contents: dict[int, bytes]) -> None:
-        self.limits = limits
-        self.contents = contents
+    def __init__(self, limits: Limits, contents: dict[int, bytes], options: SchemaOptions) -> None:
+        self.limits, self.contents, self.options = limits, contents, options
         self.grammar = Grammar()
         self.refusals: list[Refusal] = []
         self.literals: dict[str, Expr] = {}
@@ -235,10 +239,9 @@ class _Builder:
                 return self.refuse(pointer, "excludes", "a style has texts of its own that are excluded")
             if in_any_order:
                 return self.refuse(pointer, "any_order", "arguments in this style come in the schema's order")
-            return self.part(
-                arguments_part(schema, argument_style(style, f"{pointer}/style"), self.limits, content), place
-            )
-        options = _IN_ANY_ORDER if in_any_order else _IN_ORDER
+            read = argument_style(style, f"{pointer}/style")
+            return self.part(arguments_part(schema, read, self.limits, content, self.options), place)
+        options = replace(self.options, property_order="any") if in_any_order else self.options
         if excludes:
             return self.part(json_without_part(schema, excludes, options, self.limits, content), place)
         return self.part(json_schema_part(schema, options, self.limits, content), place)

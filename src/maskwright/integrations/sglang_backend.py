@@ -111,7 +111,7 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):  # type: ignore[misc, unused
         super().__init__()
         self.cache = _Kept()
         self._limits = limits_of_environment("MASKWRIGHT_SGLANG_LIMITS")
-        self._compact = compact
+        self._options: dict[str, Any] = {"whitespace": "compact"} if compact else {}
         self._speculative = speculative
         self._vocabulary: mw.Vocabulary | mw.VocabularyError
         try:
@@ -129,7 +129,7 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):  # type: ignore[misc, unused
         """A JSON Schema as text; ``$$ANY$$`` is any JSON."""
         is_any = key_string == _ANY_JSON
         schema: str | bool = is_any or key_string
-        source = mw.JsonSchema(schema, whitespace="compact") if self._compact else mw.JsonSchema(schema)
+        source = mw.JsonSchema(schema, **self._options)
         return self._compiled(
             "json",
             lambda vocabulary: mw.compile(source, vocabulary, limits=self._limits),
@@ -158,7 +158,11 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):  # type: ignore[misc, unused
         """XGrammar's formats, and the older ``structures`` with ``triggers``."""
         return self._compiled(
             "structural_tag",
-            lambda vocabulary: mw.compile(mw.StructuralTag(key_string), vocabulary, limits=self._limits),
+            lambda vocabulary: mw.compile(
+                mw.StructuralTag(key_string, mw.SchemaOptions(**self._options)),
+                vocabulary,
+                limits=self._limits,
+            ),
             None,
         )
 
@@ -171,7 +175,7 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):  # type: ignore[misc, unused
     ) -> BaseGrammarObject | None:
         """The grammar within the messages of a reasoning format; None where a structural tag cannot say it."""
         content = grammar.content if isinstance(grammar, MaskwrightGrammar) else None
-        if content is None or self._compact:
+        if content is None:
             return None
         return self.dispatch_structural_tag(json.dumps(frame(content())))
 

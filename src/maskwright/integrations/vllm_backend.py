@@ -104,7 +104,7 @@ class RequestCompiler:
         if kind == StructuredOutputOptions.CHOICE:
             return mw.Choice(json.loads(spec))
         if kind == StructuredOutputOptions.STRUCTURAL_TAG:
-            return mw.StructuralTag(spec)
+            return mw.StructuralTag(spec, mw.SchemaOptions(**self._options))
         raise mw.GrammarError(f"structured outputs of the kind {kind.name} are not supported")
 
 

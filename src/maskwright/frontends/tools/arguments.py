@@ -40,7 +40,7 @@ from maskwright.frontends.json_schema.algebra.strings import is_text, string_all
 from maskwright.frontends.json_schema.emit.emitter import Emitter
 from maskwright.frontends.json_schema.emit.objects import closed
 from maskwright.frontends.json_schema.read.document import Document
-from maskwright.frontends.json_schema.read.options import SchemaOptions
+from maskwright.frontends.json_schema.read.options import DEFAULT_OPTIONS, SchemaOptions
 from maskwright.frontends.structural_tokens import named_tokens
 from maskwright.frontends.tools.python_literals import PythonEmitter
 from maskwright.ir.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Import, Lexeme, Record, Ref, Seq, Term
@@ -49,9 +49,6 @@ from maskwright.regex import parse_regex
 from maskwright.regular.dfa import matches, only_in, with_length, without_empty
 from maskwright.regular.expressions import EVERY_TEXT, Lit, Regular, alt, cat, is_nothing
 from maskwright.regular.memo import remembered
-
-ARGUMENT_OPTIONS = SchemaOptions(plain_integers=True)
-"""Whoever reads arguments from text makes integers with what their language has for that: ``1e3`` is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,23 +150,31 @@ _OTHER_KEYS = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
 _UNREADABLE_IN_KEYS = frozenset('<>"\n\r')
 
 
-def to_arguments(schema: Any, style: ArgumentStyle, limits: Limits = DEFAULT_LIMITS) -> Grammar:
+def to_arguments(
+    schema: Any,
+    style: ArgumentStyle,
+    limits: Limits = DEFAULT_LIMITS,
+    options: SchemaOptions = DEFAULT_OPTIONS,
+) -> Grammar:
     """The grammar of the arguments that a schema allows.
 
+    Integers are plain: whoever reads arguments from text makes them with what their language has for that, and ``1e3`` is none.
     Members that the schema does not mention are written only where it declares none, or says explicitly what they are.
     Raises as ``to_grammar`` does; ``UnsupportedSchemaError`` also for what ties members together, names by pattern, and names
     that cannot be written.
     """
 
+    options = replace(options, plain_integers=True)
+
     def make(normalizer: Normalizer) -> Emitter:
         if style.python:
-            return PythonEmitter(normalizer, ARGUMENT_OPTIONS, limits)
-        return _TextEmitter(normalizer, ARGUMENT_OPTIONS, limits, style.excludes)
+            return PythonEmitter(normalizer, options, limits)
+        return _TextEmitter(normalizer, options, limits, style.excludes)
 
     def emit(emitter: Emitter, root: Conjunction) -> Grammar:
         return _Arguments(emitter, style, limits).emit(root)
 
-    return emitted(schema, ARGUMENT_OPTIONS, limits, make, emit)
+    return emitted(schema, options, limits, make, emit)
 
 
 def to_json_without(

@@ -111,3 +111,6 @@ def _checked(**given: Any) -> SchemaOptions:
 
 def _is_within(value: object, low: int, high: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+DEFAULT_OPTIONS = SchemaOptions()
