@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib
+import ipaddress
+import json
 import random
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -189,6 +192,48 @@ def test_walks_are_python(walks: int) -> None:
         warnings.simplefilter("ignore")
         for _ in range(walks):
             ast.parse(walk("python", rng, 60))
+
+
+def test_walks_are_regular_expressions() -> None:
+    """For Python, and where it is installed for node, with and without the flag u."""
+    rng = random.Random(1)
+    walks = [walk("regex", rng, 40) for _ in range(300)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for each in walks:
+            re.compile(each)
+    if shutil.which("node") is not None:
+        code = "for (const each of JSON.parse(process.argv[1])) { new RegExp(each); new RegExp(each, 'u') }"
+        ascii_only = json.dumps([each for each in walks if "\0" not in each])
+        assert subprocess.run(["node", "-e", code, ascii_only], capture_output=True).stderr == b""
+
+
+def test_walks_are_yaml() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML reads what was written")
+    rng = random.Random(1)
+    for _ in range(300):
+        yaml.compose(walk("yaml", rng, 50))
+
+
+def test_addresses_in_urls_are_those_of_ipv6() -> None:
+    rng = random.Random(1)
+    parts = ["1", "0", "ab", "12345", "ffff", "1.2.3.4", "1.2.3.256", "01.2.3.4"]
+    taken = 0
+    for _ in range(3000):
+        pieces = rng.choices(parts[:3], k=rng.randint(0, 8)) + rng.choices([*parts, ""], k=rng.randint(0, 2))
+        text = ":".join(pieces)
+        if rng.random() < 0.7:
+            at = rng.randint(0, len(text))
+            text = f"{text[:at]}::{text[at:]}"
+        try:
+            ipaddress.IPv6Address(text)
+        except ValueError:
+            is_address = False
+        else:
+            is_address = True
+        assert accepts("url", f"http://[{text}]/") == is_address, text
+        taken += is_address
+    assert taken > 300
 
 
 @pytest.fixture
