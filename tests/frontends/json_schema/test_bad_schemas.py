@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -442,7 +443,7 @@ class TestValues:
     def test_names_that_are_no_strings(self, schema: Any, place: str) -> None:
         assert_malformed(schema, place, "a member name must be a string")
 
-    @pytest.mark.parametrize("schema", [None, [], 5, 1.5, "null", "[]", "5", '"a"'])
+    @pytest.mark.parametrize("schema", [None, [], 5, 1.5, "null", "[]", "5", '"a"', MappingProxyType({})])
     def test_no_schemas(self, schema: Any) -> None:
         assert_malformed(schema, "#", "a schema is an object or a boolean")
 
