@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from typing import TYPE_CHECKING
 
 from maskwright.errors import GrammarError, line_column
 from maskwright.frontends.lark.literals import REGEXP, STRING
@@ -15,6 +17,9 @@ from maskwright.frontends.lark.modes import (
     found_outside_of_patterns,
     take_modes,
 )
+
+if TYPE_CHECKING:
+    from maskwright.frontends.lark.reader import LarkText
 
 _HEAD = re.compile(r"^[ \t]*[?!]*(\w+)[ \t]*(\[)", re.MULTILINE)
 _ITEM = re.compile(rf"\s*(\w+)\s*(?:=\s*({STRING}i?|{REGEXP}[imslux]*|<[^<>\n]+>|[\w.+-]+)\s*)?(,|\])")
@@ -69,6 +74,30 @@ class Attributed:
     def ends(self) -> set[str]:
         """The terminals that end rules."""
         return {each.end for each in self.attributes.values() if each.end}
+
+    def apart(self, source: LarkText) -> LarkText:
+        """The same text, in which no other rule reads what a rule that ends early is made of.
+
+        The package lark calls all texts and patterns without a name by that of a terminal that is defined as they are."""
+        own = {each.lexeme: each.rule for each in self.attributes.values() if each.lexeme}
+        plain = {}
+        for name in own.keys() & source.terminals.keys():
+            terminal = source.terminals[name]
+            written = json.dumps(terminal.pattern) if terminal.is_string else f"/{terminal.pattern}/"
+            plain[name] = replace(terminal, name=f"__ANON_{name}", raw=written)
+        rules = {
+            rule: [
+                [
+                    (plain[name].name if is_terminal and own.get(name, rule) != rule else name, is_terminal)
+                    for name, is_terminal in expansion
+                ]
+                for expansion in expansions
+            ]
+            for rule, expansions in source.rules.items()
+        }
+        ignored = [plain[name].name if name in plain else name for name in source.ignored]
+        terminals = {**source.terminals, **{each.name: each for each in plain.values()}}
+        return replace(source, terminals=terminals, rules=rules, ignored=ignored)
 
     def place(self, place: str) -> str:
         """A place of ``text`` in the text that was given."""

@@ -76,7 +76,7 @@ class Reading:
         given = {name: each.mode for name, each in taken.attributes.items() if each.mode}
         modes = taken.modes.values()
         kept = {*taken.ends, *(name for mode in modes for name in (*mode.own.values(), *mode.ignored))}
-        source = by_mode(whole.used(start, kept), start, taken.ends, taken.modes, given, limits)
+        source = by_mode(taken.apart(whole).used(start, kept), start, taken.ends, taken.modes, given, limits)
         languages = TerminalLanguages(source, inlined, taken.attributes, limits)
         return cls(text, taken, inlined, source, start, languages)
 
