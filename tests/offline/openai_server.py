@@ -2,7 +2,7 @@
 
 ``behave(request, number)`` decides about each request: None answers it, a number is the status of a refusal, ``"close"`` ends the connection
 without an answer, ``"nonsense"`` ignores the schema, ``"cut"`` stops in the middle, ``"spaced"`` writes blanks around the JSON, ``"other"`` answers something that is no completion;
-a pair adds headers to a status.
+a pair adds headers to a status, and a triple what the error says; of 200, to an answer.
 """
 
 from __future__ import annotations
@@ -107,14 +107,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, request: dict[str, Any], what: Any) -> None:
         headers: dict[str, str] = {}
+        message = f"told to answer {what}"
         if isinstance(what, tuple):
-            what, headers = what
+            what, headers, *said = what
+            message = "".join(said) or f"told to answer {what}"
         if what == "close":
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
             return
-        if isinstance(what, int):
-            self._send(what, {"error": {"message": f"told to answer {what}"}}, headers)
+        if isinstance(what, int) and what != 200:
+            self._send(what, {"error": {"message": message}}, headers)
             return
         if what == "other":
             self._send(200, {"choices": [{}]})
@@ -135,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         ]
         usage = {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
         body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": request["model"]}
-        self._send(200, {**body, "choices": choices, "usage": usage})
+        self._send(200, {**body, "choices": choices, "usage": usage}, headers)
 
     def _send(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
         data = json.dumps(value).encode()

@@ -191,6 +191,41 @@ def test_refusals_are_those_of_the_row(
         assert words in told, words
 
 
+def test_a_row_whose_own_model_there_is_not_is_left_out_alone(
+    tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def behave(request: dict[str, Any], number: int) -> Any:
+        return (404, {}, f"there is no model {request['model']!r}") if request["model"] == "nope" else None
+
+    lines = openai_rows(6)
+    lines[2]["body"]["model"] = "nope"
+    source, output = write_rows(tmp_path / "in.jsonl", lines), tmp_path / "out.jsonl"
+    with Server(behave) as server:
+        assert batch(source, output, schema, server) == 1
+    assert len(read_rows(output)) == 5
+    told = capsys.readouterr().err
+    assert "there is no model 'nope'" in told and "no endpoint answers" not in told
+
+
+@pytest.mark.parametrize("status", [200, 429])
+def test_headers_need_not_be_ascii(status: int) -> None:
+    headers = {"Content-Type": "application/json; x=\u00e9", "Retry-After": "\u00b2"}
+    with Server(lambda request, number: (status, headers) if number == 1 else None) as server:
+        ((_, result),) = Endpoints([server.url], pause=0.001).fill(rows(1))
+    assert isinstance(result, dict)
+
+
+def test_what_a_server_says_is_one_line_without_controls(
+    tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "\x1b]0;x\x07 a\nmaskwright: in.jsonl:1: all good"
+    source = write_rows(tmp_path / "in.jsonl", plain_rows(1))
+    with Server(lambda request, number: (400, {}, said)) as server:
+        assert batch(source, tmp_path / "out.jsonl", schema, server) == 1
+    told = capsys.readouterr().err
+    assert "\x1b" not in told and "\nmaskwright: in.jsonl:1: all good" not in told and "all good" in told
+
+
 @pytest.mark.slow
 def test_when_no_replica_is_left_the_batch_can_go_on_later(
     tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

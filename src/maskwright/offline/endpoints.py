@@ -166,6 +166,9 @@ class Endpoints:
                 replica.works()
                 return _checked(answer, row, checker)
             problem = f"{replica.url} answers {answer.status_code}: {_message(answer)}"
+            if answer.status_code == 404 and self._model is None and _is_about_its_model(row, problem):
+                replica.works()
+                raise EndpointError(problem)
             if answer.status_code in (401, 403, 404):
                 # It has no such model, or does not want us: so it is with all rows.
                 replica.problem, replica.is_given_up = problem, True
@@ -201,9 +204,11 @@ class Endpoints:
                 if len(data) > MAX_ANSWER_BYTES:
                     raise EndpointError(f"{replica.url}: an answer is longer than {MAX_ANSWER_BYTES} bytes")
         # The content is decoded: what the headers say of how it travelled is over.
-        kept = {
-            name: answer.headers[name] for name in ("content-type", "retry-after") if name in answer.headers
-        }
+        kept = [
+            (name, value)
+            for name, value in answer.headers.raw
+            if name.lower() in (b"content-type", b"retry-after")
+        ]
         return httpx.Response(answer.status_code, headers=kept, content=bytes(data))
 
     def _request(self, row: Row) -> dict[str, Any]:
@@ -376,6 +381,12 @@ def _checked(answer: httpx.Response, row: Row, checker: Any) -> dict[str, Any]:
     return dict(body)
 
 
+def _is_about_its_model(row: Row, problem: str) -> bool:
+    """Whether a row asks for a model of its own, which there is not."""
+    model = (row.body or {}).get("model")
+    return isinstance(model, str) and model != "" and model in problem
+
+
 def _message(answer: httpx.Response) -> str:
     """What a server says is wrong."""
     try:
@@ -384,7 +395,8 @@ def _message(answer: httpx.Response) -> str:
         text = error.get("message", error) if isinstance(error, dict) else error
     except (ValueError, AttributeError, RecursionError):
         text = answer.text
-    return str(text)[:500]
+    # It goes to a terminal, and is one line there.
+    return "".join(c if c.isprintable() else " " for c in str(text)[:500])
 
 
 def _retry_after(answer: httpx.Response) -> float | None:

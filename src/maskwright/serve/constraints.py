@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maskwright.errors import GrammarError, MaskwrightError
-from maskwright.frontends.tools.requests import chosen_tools
+from maskwright.frontends.tools.requests import NO_ARGUMENTS, chosen_tools
 from maskwright.frontends.tools.templates import Thinks, ToolTemplate
 from maskwright.generation.outputs import Output
 from maskwright.serve.errors import RequestError, of_source, refused
@@ -238,8 +238,8 @@ def _schemas(tools: list[dict[str, Any]], inside: str) -> dict[str, Any]:
             raise refused(
                 f"{place}.parameters: a JSON Schema is needed (tool {name!r})", f"{place}.parameters"
             )
-        is_any = parameters is None or function.get("strict") is False
-        schemas[name] = {"type": "object"} if is_any else parameters
+        is_any = function.get("strict") is False
+        schemas[name] = {"type": "object"} if is_any else NO_ARGUMENTS if parameters is None else parameters
     return schemas
 
 

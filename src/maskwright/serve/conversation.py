@@ -7,6 +7,7 @@ from collections.abc import Set
 from typing import Any
 
 from maskwright.serve.errors import refused
+from maskwright.serve.transport import exact_json
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _MEMBERS = {"role", "content", "name", "tool_calls"}
@@ -125,7 +126,7 @@ def _call(function: dict[str, Any], call_id: object, place: str) -> dict[str, An
     if not isinstance(name, str):
         raise refused(f"{place}: a call has a name", place)
     try:
-        arguments = json.loads(_text(text, f"{place}.arguments") or "{}")
+        arguments = exact_json(_text(text, f"{place}.arguments") or "{}")
         json.dumps(arguments, ensure_ascii=False).encode()  # no lone surrogates
     except (ValueError, RecursionError):
         raise refused(f"{place}.arguments: no JSON", f"{place}.arguments") from None

@@ -6,14 +6,20 @@ import json
 from typing import Any
 
 from maskwright.frontends.tools.templates import ToolTemplate
-from maskwright.serve.errors import refused
+from maskwright.serve.errors import RequestError, refused
+
+_PIECE = 1 << 16
+"""Characters of a long text that are tokenised to see how many tokens it has."""
+_MOST_PRINTED = 1 << 24
+"""Bytes of what a chat template is given, as JSON with four blanks a level, in which many templates print tools."""
 
 
 class Prompts:
-    """``tools``: how the model writes calls."""
+    """``tools``: how the model writes calls.  ``most``: tokens of a prompt."""
 
-    def __init__(self, tokenizer: Any, tools: ToolTemplate) -> None:
+    def __init__(self, tokenizer: Any, tools: ToolTemplate, most: int) -> None:
         self.tokenizer = tokenizer
+        self.most = most
         self.form = tools
         template = getattr(tokenizer, "chat_template", None)
         shown = json.dumps(template) if template else ""
@@ -40,11 +46,14 @@ class Prompts:
                 messages = _instructed(messages, _tools_shown(tools, self.form))
         if instruction is not None:
             messages = _instructed(messages, instruction)
+        if _printed([messages, tools]) > _MOST_PRINTED:
+            message = f"{param}: messages and tools are more than {_MOST_PRINTED} bytes when they are printed by level"
+            raise RequestError(400, message, param=param, code="context_length_exceeded")
         try:
             text: str = self.tokenizer.apply_chat_template(
                 messages, tokenize=False, add_generation_prompt=True, **options
             )
-        except (TemplateError, TypeError, KeyError, ValueError) as error:
+        except (TemplateError, TypeError, KeyError, ValueError, RecursionError) as error:
             raise refused(f"{param}: the chat template refuses these messages: {error}", param) from error
         return self._ids(text, special=False, param=param)
 
@@ -55,10 +64,38 @@ class Prompts:
         return self._ids(text, special=True, param=param)
 
     def _ids(self, text: str, *, special: bool, param: str) -> list[int]:
+        self._check_length(text, param)
         ids: list[int] = list(self.tokenizer(text, add_special_tokens=special)["input_ids"])
         if not ids:
             raise refused(f"{param}: the prompt has no tokens; the model needs one to start from", param)
         return ids
+
+    def _check_length(self, text: str, param: str) -> None:
+        """Refuse a text of far more tokens than are read before all of it is tokenised, which takes a kilobyte a token."""
+        count = 0
+        for at in range(0, len(text), _PIECE) if len(text) > _PIECE else ():
+            count += len(self.tokenizer(text[at : at + _PIECE], add_special_tokens=False)["input_ids"])
+            # Pieces may have more tokens than the whole.
+            if count > 2 * self.most:
+                message = f"{param}: the prompt has more than {self.most} tokens, which are read at most"
+                raise RequestError(400, message, param=param, code="context_length_exceeded")
+
+
+def _printed(value: Any) -> int:
+    """About how many bytes JSON has, each value in a line of its own."""
+    size = 0
+    work: list[tuple[Any, int]] = [(value, 0)]
+    while work:
+        part, depth = work.pop()
+        size += 4 * depth
+        if isinstance(part, str):
+            size += len(part)
+        elif isinstance(part, (list, tuple)):
+            work += [(each, depth + 1) for each in part]
+        elif isinstance(part, dict):
+            size += sum(map(len, part))
+            work += [(each, depth + 1) for each in part.values()]
+    return size
 
 
 def _instructed(messages: list[dict[str, Any]], instruction: str) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ _NOT_HERE = "this server does not have it: leave it out"
 _T = TypeVar("_T")
 _List = Annotated[list[_T], Field(fail_fast=True)]
 """One error, and not one for each item: a body may have a million."""
+_Some = Annotated[list[_T], Field(fail_fast=True, min_length=1)]
 
 
 class _Members(BaseModel):
@@ -181,7 +182,7 @@ class CompletionRequest(_Sampled):
     }
     _neutral = {"echo": False, "best_of": 1, "suffix": ""}
 
-    prompt: str | _List[str] | _List[int] | _List[_List[int]] = Field(min_length=1)
+    prompt: str | _Some[str] | _Some[int] | _Some[_List[int]]
     max_tokens: int | None = Field(16, ge=1)
     logprobs: int | None = Field(None, ge=0)
 
@@ -204,7 +205,7 @@ class ResponseRequest(_Request):
     }
     _neutral = {"background": False, "truncation": "disabled", "include": [], "top_logprobs": 0}
 
-    input: str | list[Any] = Field(min_length=1)
+    input: str | _Some[Any]
     instructions: str | None = None
     text: dict[str, Any] | None = None
     tools: list[Any] | None = None

@@ -75,9 +75,10 @@ class Service:
         template = ToolTemplate.load(settings.tool_template)
         thinking: Any = settings.thinking or None
         self.writing = Writing(template, thinking, generator.vocabulary)
-        self.prompts = Prompts(generator.tokenizer, template)
         positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
         self._context = positions if isinstance(positions, int) and positions > 0 else 2**31
+        self._most_prompt = min(settings.max_prompt_tokens or self._context, self._context - 1)
+        self.prompts = Prompts(generator.tokenizer, template, self._most_prompt)
         self._forced = ForcedText(generator.tokenizer, self.vocabulary)
         self._free = FreeText(self.vocabulary)
         self._habits: weakref.WeakKeyDictionary[Any, Habits] = weakref.WeakKeyDictionary()
@@ -249,7 +250,7 @@ class Service:
     def _room(self, prompt: int, least: int, plan: Plan) -> int:
         """The tokens that an output may have, the end included, which is not counted for the client."""
         settings = self.settings
-        most = min(settings.max_prompt_tokens or self._context, self._context - 1)
+        most = self._most_prompt
         if prompt > most:
             raise RequestError(
                 400,

@@ -52,20 +52,27 @@ async def read_body(request: Request, settings: Settings) -> bytes:
 def read_json(body: bytes) -> Any:
     """Decoded JSON.  Raises ``RequestError`` for anything else, and for what no answer could repeat: NaN, infinities, lone surrogates."""
     try:
-        read = json.loads(body, parse_constant=_no_number, parse_float=finite)
-        if body.count(b"[") + body.count(b"{") > _DEEPEST and _is_deep(read):
-            raise RecursionError
-        json.dumps(read, ensure_ascii=False).encode()
+        read = exact_json(body)
+        try:
+            json.dumps(read, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            place = _surrogate(read)
+            raise refused(
+                f"{place or 'the body'}: it has a lone surrogate, which is no text", place or None
+            ) from None
         return read
-    except UnicodeEncodeError:
-        place = _surrogate(read)
-        raise refused(
-            f"{place or 'the body'}: it has a lone surrogate, which is no text", place or None
-        ) from None
     except RecursionError:
         raise refused("the body is nested too deeply", None, "invalid_json") from None
     except ValueError as error:
         raise refused(f"the body is no JSON: {error}", None, "invalid_json") from None
+
+
+def exact_json(data: bytes | str) -> Any:
+    """Decoded JSON without NaN and infinities.  Raises ``ValueError``, and ``RecursionError`` for what is nested too deeply to be written."""
+    read = json.loads(data, parse_constant=_no_number, parse_float=finite)
+    if len(data) > _DEEPEST and _is_deep(read):
+        raise RecursionError
+    return read
 
 
 def _no_number(name: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-
 from typing import TYPE_CHECKING
 
 from maskwright.errors import GrammarError, line_column

@@ -15,6 +15,8 @@ from maskwright.frontends.tools.templates import Content, Thinks, ToolTemplate, 
 _INDEX = "[0-9]{1,4}"
 _PIECES = re.compile(r"(\{(?:name|json_name|index)\})")
 _ANY_ARGUMENTS = {"type": "object"}
+NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+"""Of a function without ``parameters``, as OpenAI's reference has it."""
 
 Format = dict[str, Any]
 
@@ -363,8 +365,10 @@ def _parameters(function: dict[str, Any], place: str) -> dict[str, Any]:
         raise GrammarError(
             f"tool {name!r}: parameters are a JSON Schema of an object", place=f"{place}/parameters"
         )
-    if parameters is None or strict is False:
+    if strict is False:
         return _ANY_ARGUMENTS
+    if parameters is None:
+        return NO_ARGUMENTS
     kind = parameters.get("type", "object")
     if kind == "object":
         return parameters if "type" in parameters else {"type": "object", **parameters}
