@@ -213,11 +213,17 @@ def test_bad_terminals_are_all_named():
     assert sorted(places) == ["2:1", "3:1"]
 
 
+def test_attributes_may_stand_before_a_priority():
+    text = 'start: a b\na[suffix="."].2: /[a-z]+/\nb: /[0-9]+/\n'
+    assert mw.check_grammar(mw.Lark(text)).ok
+
+
 def test_bad_terminals_without_a_name_have_their_place():
     for text, place in (
         ('start: "a"\n     | "b" /(/\n', "2:12"),
         ('start: "a"\n\n  | /a*/\n', "3:5"),
         ('start: "a"\n%ignore /(/\n', "2:9"),
+        ("start: a\na[lazy]: /.*/\n", "2:1"),
     ):
         one = only(mw.Lark(text), "bad-terminal")
         assert one.place == place and place not in one.message and "^" in one.message

@@ -544,3 +544,20 @@ def test_options_of_schemas(style: str) -> None:
 def test_options_are_options() -> None:
     with pytest.raises(GrammarError, match="options"):
         mw.compile(mw.StructuralTag({"type": "any_text"}, {"whitespace": "compact"}), BYTES)  # type: ignore[arg-type]
+
+
+def test_registries_of_tags_are_looked_up_each_time() -> None:
+    documents: dict[str, Any] = {}
+    for excludes in ([], ["zz"]):
+        form = {"type": "json_schema", "json_schema": {"$ref": "urn:x"}, "excludes": excludes}
+        for registry in (documents, documents.get):
+            tag = mw.StructuralTag({"format": form}, mw.SchemaOptions(registry=registry))
+            for kind, text in (("integer", "5"), ("string", '"a"')):
+                documents["urn:x"] = {"type": kind}
+                assert accepts(mw.compile(tag, BYTES), text)
+
+
+def test_what_holds_for_all_schemas_is_not_chosen_for_each() -> None:
+    tag = {"format": {"type": "json_schema", "json_schema": {"minProperties": 2}}}
+    with pytest.raises(GrammarError, match="additional_properties is True or False"):
+        mw.compile_structural_tag(tag, BYTES, options=mw.SchemaOptions(additional_properties="needed"))

@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|(?P<directive>%\w+)|(?P<arrow>->)'
     r"|(?P<name>[_A-Za-z]\w*)|(?P<line>\n)"
 )
-_COLON = re.compile(r"(?:\{[^}\n]*\})?(?:\.-?\d+)?\s*:")
+_COLON = re.compile(r"(?:\{[^}\n]*\})?[ \t]*(?:\.[ \t]*-?\d+)?\s*:")
 _IMPORT = re.compile(r"%import\s+\.*(?:\w+\.)*(\w+)[ \t]*(?:->[ \t]*(\w+)|\(([^)]*)\))?")
 
 
@@ -188,7 +188,7 @@ def _check_terminals(
             report.findings.append(outline.finding("error", "limit", terminal.name, str(error)))
         except GrammarError as error:
             place = error.place or outline.places.get(terminal.name)
-            report.findings.append(located(used.text, "error", "bad-terminal", place, error.message))
+            report.findings.append(located(source.text, "error", "bad-terminal", place, error.message))
         except MaskwrightError as error:
             report.findings.append(outline.finding("error", "bad-terminal", terminal.name, str(error)))
     if not report.ok:

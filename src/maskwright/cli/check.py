@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -319,7 +320,11 @@ def _result(path: str, finding: Finding, position: tuple[int, int]) -> dict[str,
 
 def _uri(path: str) -> str:
     """A URI reference (RFC 3986), as SARIF 2.1.0 has it in section 3.4.3."""
-    return PurePath(path).as_uri() if PurePath(path).is_absolute() else quote(PurePath(path).as_posix())
+    return (
+        PurePath(path).as_uri()
+        if PurePath(path).is_absolute()
+        else quote(os.fsencode(PurePath(path).as_posix()))
+    )
 
 
 def _github(findings: Sequence[Located], reports: Reports, positions: _Positions, verbose: bool) -> str:

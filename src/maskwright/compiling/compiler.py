@@ -382,6 +382,10 @@ def _tag_job(
 def _tag_part(source: StructuralTag, limits: Limits, own: Callable[[Any], Any]) -> Import:
     tag, options = source.tag, source.options
     check_type(options, SchemaOptions, "options", GrammarError)
+    if options.additional_properties == "needed":
+        raise GrammarError(
+            "options of a tag hold for all of its schemas: additional_properties is True or False"
+        )
     if isinstance(tag, str):
         check_length(tag, limits)
     content, _ = content_keys(tag, limits.max_schema_values, "json_schema")

@@ -83,7 +83,7 @@ def json_without_part(
     content: bytes | None = None,
 ) -> Import:
     """The valid instances of a schema in which no string contains one of ``excludes``.  ``content``: as in ``json_schema_part``."""
-    content = _content(schema, limits, content)
+    content = _content(schema, limits, content) if options.registry is None else None
     key: Hashable = (
         _Unique() if content is None else ("json without", excludes, content + _choices(options, limits))
     )

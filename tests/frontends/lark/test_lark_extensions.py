@@ -340,3 +340,24 @@ def test_errors_of_terminals_have_a_place(text: str, place: str, what: str) -> N
     with pytest.raises(GrammarError, match=what) as caught:
         maskwright.compile_lark(text, toys.byte_vocabulary())
     assert caught.value.place == place and caught.value.snippet is not None
+
+
+@pytest.mark.parametrize("lexer", ["contextual", "dynamic"])
+@pytest.mark.parametrize(
+    ("text", "yes", "no"),
+    [
+        ('start: x "a"\nx[suffix="b"]: "a"', "aba", "abab"),
+        ('start: "\\"" text num\ntext[suffix="\\""]: /[0-9]+/\nnum: /[0-9]+/', '"1"2', '"1"2"'),
+        ("start: x y\nx[lazy]: /a+/\ny: /a+/", "aaaa", "a"),
+        ('start: x "b" y\nx[stop="b"]: /a+/\ny: /a+/', "aba", "abab"),
+        ('start: x "a"\nx[suffix=";"]: /\\t/\n%ignore /\\t/', "\t;\ta", "\t;\t;a"),
+        ('start: "-" a | b\na[suffix="."].5: /[a-z]+/\nb: /[a-z]+/ "?" | "if" "!"\n', "if!", "if."),
+    ],
+)
+def test_what_is_written_like_a_rule_that_ends_early_does_not(
+    text: str, yes: str, no: str, lexer: Any
+) -> None:
+    compiled = maskwright.compile_lark(text, toys.byte_vocabulary(), lexer=lexer)
+    for each, is_taken in ((yes, True), (no, False)):
+        matcher = compiled.matcher()
+        assert (matcher.accept_bytes(each.encode()) and matcher.is_accepting) == is_taken

@@ -83,7 +83,9 @@ class Attributed:
         for name in own.keys() & source.terminals.keys():
             terminal = source.terminals[name]
             written = json.dumps(terminal.pattern) if terminal.is_string else f"/{terminal.pattern}/"
-            plain[name] = replace(terminal, name=f"__ANON_{name}", raw=written)
+            # The priority is that of the rule.
+            rank = (0, *terminal.rank[1:])
+            plain[name] = replace(terminal, name=f"__ANON_{name}", raw=written, rank=rank)
         rules = {
             rule: [
                 [
