@@ -45,19 +45,7 @@ def lazy_patterns(draw: Any) -> str:
 @settings(max_examples=300, deadline=None)
 @given(lazy_patterns())
 def test_lazy_patterns(pattern: str) -> None:
-    # A greedy part that must be there may send re back into the lazy one; here it ends the first match.
-    expected = matches_alone(pattern)
-    try:
-        found = language(pattern)
-    except GrammarError:
-        # A greedy head that can take what the lazy part takes, or a tail that must be there.
-        assert re.search(r"a\?|b\*", pattern)
-        return
-    if "(?:/a|" in pattern or "(?:aa|" in pattern:
-        # Trials that fail are taken back by re, and excluded here.
-        assert found <= expected
-    else:
-        assert found == expected
+    assert language(pattern) == matches_alone(pattern)
 
 
 def test_where_a_lazy_quantifier_chooses_nothing_alternatives_are_equal() -> None:
@@ -110,7 +98,7 @@ def test_greedy_patterns_are_their_language() -> None:
 @pytest.mark.parametrize(
     "pattern",
     [
-        *(r"^a", r"a$", r"(?<=b)a", r"\ba", r"a(?=b)", r"a.*?b[ab]*/", r"\Aa", r"a\Z"),
+        *(r"^a", r"a$", r"(?<=b)a", r"\ba", r"a(?=b)", r"\Aa", r"a\Z"),
         # Some of what they match is no match where no word follows.
         *(r"a /*\b", r"a/?\b", r"(?:a|/)\b"),
         # What is refused by `ab` behind it is not refused by `abb`.

@@ -57,7 +57,7 @@ _FEW_STATES = 5_000
 # Transitions that may be computed for each state allowed.
 _WORK_PER_STATE = 4
 
-_Obligations: TypeAlias = frozenset[tuple[int, int]]
+Obligations: TypeAlias = frozenset[tuple[int, int]]
 
 
 def resolve(
@@ -137,14 +137,14 @@ def _check_nesting(look: Look, limits: Limits, depth: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Context:
+class Context:
     """What a thread knows of the text before it: the neighbour, and look-behind states."""
 
     before: Before
     behinds: tuple[int, ...]
 
 
-_Thread: TypeAlias = tuple[int, _Context, _Obligations]
+_Thread: TypeAlias = tuple[int, Context, Obligations]
 
 
 class _AssertionThompson(Thompson):
@@ -173,14 +173,16 @@ class _Automaton:
         return self.accepting(state) and len(row) == self._size and set(row.values()) == {state}
 
 
-class _Resolver:
-    def __init__(self, tree: Regular, limits: Limits, before: Before, depth: int) -> None:
+class Owing:
+    """What runs of a pattern know of the text before them and owe to the text behind them, for its assertions."""
+
+    def __init__(
+        self, given: Iterable[Assertion], sets: Iterable[Ranges], limits: Limits, before: Before, depth: int
+    ) -> None:
+        """``sets``: what the pattern tells apart besides."""
         self.limits = limits
         self.depth = depth
-        builder = _AssertionThompson(limits)
-        self.start, self.accept = builder.new_state(), builder.new_state()
-        builder.place(tree, self.start, self.accept)
-        assertions = list(dict.fromkeys(assertion for _, assertion, _ in builder.assertions))
+        assertions = list(dict.fromkeys(given))
         words = _word_sets(assertions)
         self.before = before if before is None else before.intersection(words)
         # Neighbours are told apart only where it matters, which keeps the threads few.
@@ -196,8 +198,7 @@ class _Resolver:
                 for context in contexts:
                     ahead_languages[assertion, context] = self._ahead(assertion, context)
         languages = [*behind_languages, *ahead_languages.values()]
-        sets = [*builder.sets, *leaf_sets(*languages)]
-        self.alphabet = alphabet_of([*sets, *words])
+        self.alphabet = alphabet_of([*sets, *leaf_sets(*languages), *words])
         self.neighbour_of = _neighbours_of(self.alphabet, words)
         self.behinds = [_Automaton(language, self.alphabet, limits) for language in behind_languages]
         self.behind_index = {look: i for i, look in enumerate(behinds)}
@@ -210,15 +211,7 @@ class _Resolver:
                 empty = language == NOTHING
                 self.aheads.append(None if empty else _Automaton(language, self.alphabet, limits))
             self.ahead_index[key] = shared[language]
-        self.edges: list[list[tuple[tuple[int, ...], int]]] = [[] for _ in range(builder.n_states)]
-        members = [self.alphabet.members(ranges) for ranges in builder.sets]
-        for a, index, b in builder.edges:
-            self.edges[a].append((members[index], b))
-        self.epsilons: list[list[tuple[Assertion | None, int]]] = [[] for _ in range(builder.n_states)]
-        for a, b, _, _ in builder.epsilons:
-            self.epsilons[a].append((None, b))
-        for a, assertion, b in builder.assertions:
-            self.epsilons[a].append((assertion, b))
+        self.start_context = Context(self.before, (0,) * len(self.behinds))
 
     def _ahead(self, assertion: Assertion, before: Before) -> Regular:
         """The texts that may stand behind the assertion, as a minimal automaton."""
@@ -227,9 +220,8 @@ class _Resolver:
         if isinstance(assertion, WordBoundary):
             word = assertion.word
             ends_word = (before is not None and word in before) != assertion.negative
-            if ends_word:
-                return alt(EPSILON, cat(Chars(complement_ranges(word)), EVERY_TEXT))
-            return cat(Chars(word), EVERY_TEXT)
+            behind = cat(Chars(complement_ranges(word) if ends_word else word), EVERY_TEXT)
+            return minimal_dfa(alt(EPSILON, behind) if ends_word else behind, self.limits).to_regular()
         assert isinstance(assertion, Look)
         body = _ahead_language(assertion, self.limits, before, self.depth)
         if assertion.negative:
@@ -249,9 +241,69 @@ class _Resolver:
                 raise GrammarError(message, place=look.place)
         return resolve(cat(EVERY_TEXT, look.body), self.limits, search=False, depth=self.depth + 1)
 
+    def owed(self, assertion: Assertion, context: Context, obligations: Obligations) -> Obligations | None:
+        """The obligations with those of the assertion; None when it cannot hold."""
+        if isinstance(assertion, TextStart):
+            return obligations if context.before == START else None
+        if isinstance(assertion, Look) and assertion.behind:
+            index = self.behind_index[assertion]
+            state = context.behinds[index]
+            holds = state >= 0 and self.behinds[index].accepting(state)
+            return obligations if holds != assertion.negative else None
+        index = self.ahead_index[assertion, context.before]
+        automaton = self.aheads[index]
+        if automaton is None:
+            return None
+        return obligations if automaton.accepts_all(0) else obligations | {(index, 0)}
+
+    def _automaton(self, index: int) -> _Automaton:
+        automaton = self.aheads[index]
+        assert automaton is not None
+        return automaton
+
+    def paid(self, obligations: Iterable[tuple[int, int]]) -> bool:
+        return all(self._automaton(index).accepting(state) for index, state in obligations)
+
+    def step_context(self, context: Context, minterm: int) -> Context:
+        behinds = tuple(
+            automaton.step(state).get(minterm, -1) if state >= 0 else -1
+            for automaton, state in zip(self.behinds, context.behinds, strict=True)
+        )
+        return Context(self.neighbour_of[minterm] if self.tells_start else self.before, behinds)
+
+    def step_owed(self, obligations: Obligations, minterm: int) -> Obligations | None:
+        owed = set()
+        for index, state in obligations:
+            automaton = self._automaton(index)
+            target = automaton.step(state).get(minterm)
+            if target is None:
+                return None
+            if not automaton.accepts_all(target):
+                owed.add((index, target))
+        return frozenset(owed)
+
+
+class _Resolver(Owing):
+    def __init__(self, tree: Regular, limits: Limits, before: Before, depth: int) -> None:
+        builder = _AssertionThompson(limits)
+        self.start, self.accept = builder.new_state(), builder.new_state()
+        builder.place(tree, self.start, self.accept)
+        super().__init__(
+            [assertion for _, assertion, _ in builder.assertions], builder.sets, limits, before, depth
+        )
+        self.edges: list[list[tuple[tuple[int, ...], int]]] = [[] for _ in range(builder.n_states)]
+        members = [self.alphabet.members(ranges) for ranges in builder.sets]
+        for a, index, b in builder.edges:
+            self.edges[a].append((members[index], b))
+        self.epsilons: list[list[tuple[Assertion | None, int]]] = [[] for _ in range(builder.n_states)]
+        for a, b, _, _ in builder.epsilons:
+            self.epsilons[a].append((None, b))
+        for a, assertion, b in builder.assertions:
+            self.epsilons[a].append((assertion, b))
+
     def language(self) -> Regular:
-        nowhere: _Obligations = frozenset()
-        start = (self.start, _Context(self.before, (0,) * len(self.behinds)), nowhere)
+        nowhere: Obligations = frozenset()
+        start = (self.start, self.start_context, nowhere)
         ids = {start: 0}
         order = [start]
         edges: dict[tuple[int, int], set[int]] = {}
@@ -294,78 +346,35 @@ class _Resolver:
         while work:
             position, context, obligations = work.pop()
             for assertion, target in self.epsilons[position]:
-                owed: _Obligations | None = obligations
+                owed: Obligations | None = obligations
                 if assertion is not None:
-                    owed = self._assert(assertion, context, obligations)
+                    owed = self.owed(assertion, context, obligations)
                 if owed is not None and (target, context, owed) not in seen:
                     seen[target, context, owed] = None
                     work.append((target, context, owed))
         check_states(len(seen), self.limits)
         return list(seen)
 
-    def _assert(
-        self, assertion: Assertion, context: _Context, obligations: _Obligations
-    ) -> _Obligations | None:
-        """The obligations with those of the assertion; None when it cannot hold."""
-        if isinstance(assertion, TextStart):
-            return obligations if context.before == START else None
-        if isinstance(assertion, Look) and assertion.behind:
-            index = self.behind_index[assertion]
-            state = context.behinds[index]
-            holds = state >= 0 and self.behinds[index].accepting(state)
-            return obligations if holds != assertion.negative else None
-        index = self.ahead_index[assertion, context.before]
-        automaton = self.aheads[index]
-        if automaton is None:
-            return None
-        return obligations if automaton.accepts_all(0) else obligations | {(index, 0)}
-
     def _moves(self, threads: list[_Thread]) -> tuple[bool, dict[_Thread, list[int]]]:
         """Whether some thread may end here, and the threads behind one character."""
         accepting = False
         moves: dict[_Thread, list[int]] = {}
-        behind_cache: dict[tuple[_Context, int], _Context] = {}
-        owed_cache: dict[tuple[_Obligations, int], _Obligations | None] = {}
+        behind_cache: dict[tuple[Context, int], Context] = {}
+        owed_cache: dict[tuple[Obligations, int], Obligations | None] = {}
         for position, context, obligations in threads:
-            if position == self.accept and self._paid(obligations):
+            if position == self.accept and self.paid(obligations):
                 accepting = True
             for members, target in self.edges[position]:
                 for minterm in members:
                     if (context, minterm) not in behind_cache:
-                        behind_cache[context, minterm] = self._step_context(context, minterm)
+                        behind_cache[context, minterm] = self.step_context(context, minterm)
                     if (obligations, minterm) not in owed_cache:
-                        owed_cache[obligations, minterm] = self._step_owed(obligations, minterm)
+                        owed_cache[obligations, minterm] = self.step_owed(obligations, minterm)
                     owed = owed_cache[obligations, minterm]
                     if owed is not None:
                         after = (target, behind_cache[context, minterm], owed)
                         moves.setdefault(after, []).append(minterm)
         return accepting, moves
-
-    def _automaton(self, index: int) -> _Automaton:
-        automaton = self.aheads[index]
-        assert automaton is not None
-        return automaton
-
-    def _paid(self, obligations: Iterable[tuple[int, int]]) -> bool:
-        return all(self._automaton(index).accepting(state) for index, state in obligations)
-
-    def _step_context(self, context: _Context, minterm: int) -> _Context:
-        behinds = tuple(
-            automaton.step(state).get(minterm, -1) if state >= 0 else -1
-            for automaton, state in zip(self.behinds, context.behinds, strict=True)
-        )
-        return _Context(self.neighbour_of[minterm] if self.tells_start else self.before, behinds)
-
-    def _step_owed(self, obligations: _Obligations, minterm: int) -> _Obligations | None:
-        owed = set()
-        for index, state in obligations:
-            automaton = self._automaton(index)
-            target = automaton.step(state).get(minterm)
-            if target is None:
-                return None
-            if not automaton.accepts_all(target):
-                owed.add((index, target))
-        return frozenset(owed)
 
 
 def _looks_back(assertion: Assertion) -> bool:

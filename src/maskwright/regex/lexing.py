@@ -1,8 +1,8 @@
 """Patterns as a lexer takes them: a match somewhere in a text, whose length the pattern decides.
 
 A backtracking matcher ends a match at one place; a lexer needs the set of texts at whose end a match may end.
-For greedy patterns that is their language: the longest match counts.  A lazy quantifier ends
-its match as soon as what follows it matches, so the texts up to there are those without a shorter match.
+For greedy patterns that is their language: the longest match counts.  Beside a lazy quantifier it is the match that
+is tried first (``maskwright.regex.ordered``).
 What a pattern sees of the text behind its match (look-ahead, word boundaries) says where there is no match.
 """
 
@@ -13,14 +13,12 @@ from typing import NamedTuple
 from maskwright.errors import GrammarError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex.assertions import neighbours, resolve
+from maskwright.regex.ordered import ASKS, ordered_matches
 from maskwright.regex.parser import Dialect, Group, Item, Parser
 from maskwright.regex.syntax import ASSERTIONS, Look, TextEnd, TextStart, WordBoundary
 from maskwright.regular.dfa import (
-    beginnings,
     difference,
-    first_matches,
     first_matches_since,
-    intersect,
     is_empty,
     length_bounds,
     without_empty,
@@ -31,15 +29,11 @@ from maskwright.regular.expressions import (
     Chars,
     Ranges,
     Regular,
-    Repeat,
     alt,
     cat,
     postorder,
-    repeat,
 )
 from maskwright.regular.refusals import refused_texts
-
-_ASKS = "a terminal cannot ask for certain text behind it: make that text part of it"
 
 
 class Matches(NamedTuple):
@@ -61,26 +55,23 @@ def lexer_matches(
 
     ``lazy``: lazy quantifiers end a match as soon as what follows in the pattern matches; not where what follows the pattern counts, too.
     Raises ``GrammarError`` for what ``parse_regex`` refuses, and for patterns that look at the text before
-    their match, need certain text behind it, or go on greedily behind a lazy quantifier in a part that
-    cannot be empty; ``LimitError``.
+    their match, need certain text behind it, or look further ahead behind a lazy quantifier than to where it may go on; ``LimitError``.
     """
-    parser = Parser(pattern, dialect, limits, flags, ordered=lazy)
+    parser = Parser(pattern, dialect, limits, flags)
     tree = parser.parse()
     assertions = _assertions(tree)
     if any(isinstance(node, (TextStart, TextEnd)) for node in assertions):
         raise GrammarError("an anchor cannot tell where a terminal begins or ends: remove it")
     alternatives = _alternatives(parser.root)
-    if lazy and any(item.lazy for items in alternatives for item in items):
-        # An alternative below a lazy quantifier looks ahead only to exclude others (Parser.ordered).
-        language = alt(*(_lazy_language(items, limits) for items in alternatives))
-    else:
-        language = resolve(tree, limits, search=False)
     if assertions and not _looks_inside(alternatives, 0):
         if any(map(_looks_behind, assertions)):
             raise GrammarError(
                 "a terminal cannot look at the text before it: move the look-behind behind something"
             )
         _check_before(tree, limits)
+    if lazy and any(item.lazy for items in alternatives for item in items):
+        return Matches(*_ordered(alternatives, bool(assertions), limits))
+    language = resolve(tree, limits, search=False)
     ahead = sum(not _looks_behind(node) for node in assertions)
     return Matches(language, _refused(language, tree, alternatives, ahead, limits) if ahead else NOTHING)
 
@@ -91,36 +82,32 @@ def _assertions(tree: Regular) -> list[object]:
 
 def _alternatives(group: Group) -> list[list[Item]]:
     """Those of a pattern, or of the group that it consists of."""
-    while not group.alternatives and len(group.items) == 1 and group.items[0].group is not None:
-        group = group.items[0].group
+    while not group.alternatives and len(group.items) == 1:
+        inner = _group(group.items[0])
+        if inner is None:
+            break
+        group = inner
     return [*group.alternatives, group.items]
 
 
-def _lazy_language(items: list[Item], limits: Limits) -> Regular:
-    last = max((i for i, item in enumerate(items) if item.lazy), default=None)
-    if last is None:
-        return resolve(cat(*(item.tree for item in items)), limits, search=False)
-    _check_greedy(items[: last + 1], cat(*(item.tree for item in items[last + 1 :])), limits)
-    end = last + 1
-    while end < len(items) and not items[end].greedy:
-        end += 1
-    head = [item.tree for item in items[:end]]
-    tail = [item.tree for item in items[end:]]
-    if tail and isinstance(tail[0], Repeat):
-        # What must be there belongs to the first match.
-        body, low, high = tail[0].body, tail[0].min, tail[0].max
-        head.append(repeat(body, low, low))
-        tail[0] = repeat(body, 0, None if high is None else high - low)
-    for tree in tail:
-        if _assertions(tree) or length_bounds(tree) is None:
-            raise GrammarError("a look-around may not follow a lazy and a greedy quantifier here")
-        bounds = length_bounds(tree)
-        if bounds is not None and bounds[0] > 0:
-            raise GrammarError(
-                "behind a lazy quantifier and a greedy one something else must match: where the lazy one ends "
-                "depends on it; write the lazy part as a class of the characters that may come"
-            )
-    return cat(first_matches(resolve(cat(*head), limits, search=False), limits), *tail)
+def _group(item: Item) -> Group | None:
+    """That which it is nothing but."""
+    return item.group if item.low == item.high == 1 else None
+
+
+def _ordered(alternatives: list[list[Item]], looks: bool, limits: Limits) -> tuple[Regular, Regular]:
+    if looks:
+        return ordered_matches(alternatives, limits)
+    # What one alternative matches does not depend on the others.
+    lazy: list[list[Item]] = []
+    plain: list[Regular] = []
+    for items in alternatives:
+        if any(item.lazy for item in items):
+            lazy.append(items)
+        else:
+            plain.append(cat(*(item.tree for item in items)))
+    language, refused = ordered_matches(lazy, limits)
+    return alt(language, *plain), refused
 
 
 def _looks_behind(node: object) -> bool:
@@ -135,7 +122,7 @@ def _looks_inside(alternatives: list[list[Item]], read: int) -> bool:
         for item in items:
             needs = [_seen_before(node) for node in _assertions(item.tree)]
             if any(need is None or need > before for need in needs):
-                inner = item.group
+                inner = _group(item)
                 if inner is None or not _looks_inside([*inner.alternatives, inner.items], before):
                     return False
             bounds = None if needs else length_bounds(item.tree)
@@ -153,27 +140,6 @@ def _seen_before(node: object) -> int | None:
         return None
     bounds = length_bounds(node.body)
     return bounds[1] if bounds is not None else 0
-
-
-def _check_greedy(items: list[Item], behind: Regular, limits: Limits) -> None:
-    """A greedy part before a lazy one, or in one, must end where the text says: it is tried longest first, but the
-    shortest match is what is kept."""
-    last = max(i for i, item in enumerate(items) if item.lazy)
-    for i, item in enumerate(items[: last + 1]):
-        rest = cat(*(each.tree for each in items[i + 1 :]), behind)
-        if item.lazy and item.group is not None:
-            for inner in (*item.group.alternatives, item.group.items):
-                if any(each.lazy for each in inner):
-                    _check_greedy(inner, rest, limits)
-        elif item.greedy:
-            body = item.tree.body if item.lazy and isinstance(item.tree, Repeat) else item.tree
-            taken = resolve(body, limits, search=False)
-            more = cat(taken, beginnings(resolve(rest, limits, search=False), limits))
-            if not is_empty(intersect([taken, more], limits)):
-                raise GrammarError(
-                    "a greedy quantifier and a lazy one behind it can take the same text, so that where the match "
-                    "ends depends on both: write the lazy part as a class of the characters that may come"
-                )
 
 
 def _check_before(tree: Regular, limits: Limits) -> None:
@@ -205,7 +171,7 @@ def _refused(
         elif isinstance(last, WordBoundary) and not last.negative:
             before = resolve(before, limits, search=False)
             if not _ends_in(before, last.word, limits):
-                raise GrammarError(_ASKS)
+                raise GrammarError(ASKS)
             parts.append((before, Chars(last.word)))
         else:
             plain.append(cat(*(item.tree for item in items)))
@@ -215,7 +181,7 @@ def _refused(
     alone = cat(language, EVERY_TEXT)
     somewhere = resolve(cat(tree, EVERY_TEXT), limits, search=False)
     if not is_empty(difference(somewhere, alone, limits)):
-        raise GrammarError(_ASKS)
+        raise GrammarError(ASKS)
     # More text may undo a refusal (`(?!(in|input)\b)`), with a longer match; then the next one counts as well.
     simple = [cat(before, body) for before, body in parts]
     return alt(*simple, first_matches_since(difference(alone, somewhere, limits), language, limits))

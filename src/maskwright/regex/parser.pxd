@@ -5,9 +5,10 @@ from maskwright.regular.expressions cimport Chars
 
 @cython.no_gc
 cdef class Item:
-    cdef readonly object tree
-    cdef readonly bint lazy, greedy
+    cdef readonly object tree, body, low, high
+    cdef readonly bint lazy, fewest
     cdef readonly Group group
+    cpdef repeated(self, object low, object high, bint lazy)
 
 @cython.no_gc
 cdef class Group:
@@ -18,14 +19,12 @@ cdef class Group:
     cdef readonly bint quantifiable
     cdef push(self, object tree, bint quantifiable)
     cdef push_group(self, Group inner)
-    cdef repeat_last(self, object low, object high, bint lazy, bint ordered)
+    cdef repeat_last(self, object low, object high, bint lazy)
     cdef list _parts(self)
-    cdef object ordered_body(self)
     cdef object body(self)
 
 cdef class Parser(EscapeReader):
     cdef readonly object limits
-    cdef readonly bint ordered
     cdef readonly frozenset outer_flags
     cdef readonly Group root
     cdef readonly list groups

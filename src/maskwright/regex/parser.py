@@ -47,20 +47,36 @@ _ASCII = tuple([Chars(((code, code),)) for code in range(0x80)])
 
 
 class Item:
-    """One thing in a sequence; ``group`` is set when it is nothing but a group."""
+    """One thing in a sequence, and how often it stands there."""
 
     tree: Regular
+    """All of it."""
     lazy: bool
     """Whether a lazy quantifier is in it."""
-    greedy: bool
-    """Whether a greedy quantifier that leaves a choice is in it."""
     group: Group | None
+    """What is repeated, where that is a group; else ``body``."""
+    body: Regular
+    low: object
+    """The counts: each is an ``int``, or None above."""
+    high: object
+    fewest: bool
+    """Whether fewer repetitions are tried before more."""
 
-    def __init__(self, tree: Regular, lazy: bool, greedy: bool, group: Group | None) -> None:
+    def __init__(self, tree: Regular, lazy: bool, group: Group | None) -> None:
         self.tree = tree
+        self.body = tree
         self.lazy = lazy
-        self.greedy = greedy
         self.group = group
+        self.low = 1
+        self.high = 1
+        self.fewest = False
+
+    def repeated(self, low: Int, high: Int | None, lazy: bool) -> None:
+        self.tree = repeat(self.body, low, high)
+        self.low = low
+        self.high = high
+        self.fewest = lazy and low != high
+        self.lazy = self.lazy or self.fewest
 
 
 class Group:
@@ -86,25 +102,21 @@ class Group:
         self.quantifiable = False
 
     def push(self, tree: object, quantifiable: bool) -> None:
-        self.items.append(Item(tree, False, False, None))  # type: ignore[arg-type]
+        self.items.append(Item(tree, False, None))  # type: ignore[arg-type]
         self.quantifiable = quantifiable
 
     def push_group(self, inner: Group) -> None:
-        lazy = greedy = False
+        lazy = False
         item: Item
         for items in (*inner.alternatives, inner.items):
             for item in items:
-                lazy, greedy = lazy or item.lazy, greedy or item.greedy
-        self.items.append(Item(inner.body(), lazy, greedy, inner))
+                lazy = lazy or item.lazy
+        self.items.append(Item(inner.body(), lazy, inner))
         self.quantifiable = True
 
-    def repeat_last(self, low: Int, high: Int | None, lazy: bool, ordered: bool) -> None:
+    def repeat_last(self, low: Int, high: Int | None, lazy: bool) -> None:
         item: Item = self.items[-1]
-        chooses = low != high
-        in_order = ordered and lazy and chooses
-        tree = item.group.ordered_body() if in_order and item.group is not None else item.tree
-        lazily, greedily = item.lazy or (lazy and chooses), item.greedy or (not lazy and chooses)
-        self.items[-1] = Item(repeat(tree, low, high), lazily, greedily, None)
+        item.repeated(low, high, lazy)
         self.quantifiable = False
 
     def _parts(self) -> list[Regular]:
@@ -113,15 +125,6 @@ class Group:
             cat(*[item.tree for item in if_many(items)])
             for items in in_time((*self.alternatives, self.items))
         ]
-
-    def ordered_body(self) -> Regular:
-        """The body, where an alternative is taken only if none before it matches."""
-        parts = self._parts()
-        if len([part for part in parts if isinstance(part, Chars)]) == len(parts):
-            return self.body()
-        looks = [Look(alt(*parts[:i]), False, True, "") for i in range(1, len(parts))]
-        later = [cat(look, part) for look, part in zip(looks, parts[1:], strict=True)]  # type: ignore[arg-type]
-        return alt(parts[0], *later)
 
     def body(self) -> Regular:
         parts = self._parts()
@@ -139,7 +142,6 @@ class Parser(EscapeReader):
     """One pattern; ``parse`` may be called once."""
 
     limits: Limits
-    ordered: bool
     outer_flags: frozenset[str]
     root: Group
     groups: list[Group]
@@ -152,13 +154,10 @@ class Parser(EscapeReader):
         limits: Limits,
         flags: str = "",
         *,
-        ordered: bool = False,
         agreed: int = 0,
     ) -> None:
-        """``ordered``: below a lazy quantifier, alternatives exclude those before them, as trials do."""
         super().__init__(pattern, dialect)
         self.limits = limits
-        self.ordered = ordered
         self.agreed = agreed
         self.outer_flags = self._known_flags(flags)
         self.root = Group(0, self.outer_flags, agreed)
@@ -366,7 +365,7 @@ class Parser(EscapeReader):
             self.at += 1
         elif self.python and self.pattern.startswith("+", self.at):
             raise self.error("possessive quantifiers are not supported: remove the '+'")
-        group.repeat_last(low, high, lazy, self.ordered)
+        group.repeat_last(low, high, lazy)
 
     def _bounds(self) -> tuple[int, int | None] | None:
         """The bounds of the quantifier here; None when its brace is a literal."""
