@@ -320,11 +320,8 @@ def _result(path: str, finding: Finding, position: tuple[int, int]) -> dict[str,
 
 def _uri(path: str) -> str:
     """A URI reference (RFC 3986), as SARIF 2.1.0 has it in section 3.4.3."""
-    return (
-        PurePath(path).as_uri()
-        if PurePath(path).is_absolute()
-        else quote(os.fsencode(PurePath(path).as_posix()))
-    )
+    pure = PurePath(path)
+    return pure.as_uri() if pure.is_absolute() else quote(os.fsencode(pure.as_posix()))
 
 
 def _github(findings: Sequence[Located], reports: Reports, positions: _Positions, verbose: bool) -> str:
@@ -342,16 +339,16 @@ def _github(findings: Sequence[Located], reports: Reports, positions: _Positions
 def _workflow_command(
     path: str, severity: str, title: str, place: str, message: str, positions: _Positions
 ) -> str:
-    # Workflow commands: percent, carriage return and newline are escaped; in properties, colon and comma as well.
     level = "notice" if severity == "note" else severity
     line, column = positions.of(path, place)
     shown = f"{place}: {message}" if place.startswith(("/", "#")) else message
-    shown = without_controls(shown).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    file = (
-        path.replace("%", "%25")
-        .replace("\r", "%0D")
-        .replace("\n", "%0A")
-        .replace(":", "%3A")
-        .replace(",", "%2C")
+    # In properties, colon and comma are escaped as well.
+    file = _escaped(path).replace(":", "%3A").replace(",", "%2C")
+    return (
+        f"::{level} file={file},line={line},col={column},title={title}::{_escaped(without_controls(shown))}\n"
     )
-    return f"::{level} file={file},line={line},col={column},title={title}::{shown}\n"
+
+
+def _escaped(text: str) -> str:
+    """For a workflow command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

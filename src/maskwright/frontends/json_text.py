@@ -112,10 +112,14 @@ def _is_number(token: str, number: Callable[[str], Any]) -> bool:
     return True
 
 
+def _decoded(text: str | bytes) -> str:
+    """As ``json.loads`` decodes it."""
+    return text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
+
+
 def _place_of(text: str | bytes, is_it: Callable[[str], bool]) -> str | None:
     """The first token that ``is_it``."""
-    if isinstance(text, bytes):
-        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    text = _decoded(text)
     found = (token.start() for token in in_time(_TOKENS.finditer(text)) if is_it(token[0]))
     at = next(found, None)
     return None if at is None else line_column(text, at)
@@ -123,8 +127,7 @@ def _place_of(text: str | bytes, is_it: Callable[[str], bool]) -> str | None:
 
 def _repeated(text: str | bytes) -> GrammarError:
     """The first member that comes twice, in a text that was read up to its object's end."""
-    if isinstance(text, bytes):
-        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    text = _decoded(text)
     objects: list[set[str] | None] = []
     before = ""
     for mark in in_time(_MARKS.finditer(text)):

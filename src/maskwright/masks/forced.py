@@ -92,7 +92,7 @@ class ForcedText:
         may_replace = may_replace and len(context) < len(data)
         # Behind tokens that spell nothing, a text without bytes may have begun.
         opens = whole and self.vocabulary.at_start(window), whole and self.vocabulary.at_start(window[:-1])
-        key = (opens, whole, may_replace, context, data, forced)
+        key = (opens, may_replace, context, data, forced)
         known = self._spelled.get(key, _UNKNOWN)
         found: tuple[bool, list[int]] | None = known
         if known is _UNKNOWN:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from maskwright.frontends.tools.templates import ToolTemplate
-from maskwright.serve.errors import RequestError, refused
+from maskwright.serve.errors import refused
 
 _PIECE = 1 << 16
 """Characters of a long text that are tokenised to see how many tokens it has."""
@@ -48,7 +48,7 @@ class Prompts:
             messages = _instructed(messages, instruction)
         if _printed([messages, tools]) > _MOST_PRINTED:
             message = f"{param}: messages and tools are more than {_MOST_PRINTED} bytes when they are printed by level"
-            raise RequestError(400, message, param=param, code="context_length_exceeded")
+            raise refused(message, param, "context_length_exceeded")
         try:
             text: str = self.tokenizer.apply_chat_template(
                 messages, tokenize=False, add_generation_prompt=True, **options
@@ -78,7 +78,7 @@ class Prompts:
             # Pieces may have more tokens than the whole.
             if count > 2 * self.most:
                 message = f"{param}: the prompt has more than {self.most} tokens, which are read at most"
-                raise RequestError(400, message, param=param, code="context_length_exceeded")
+                raise refused(message, param, "context_length_exceeded")
 
 
 def _printed(value: Any) -> int:

@@ -207,10 +207,11 @@ def decimals(low: Bound, high: Bound | None, precision: int, digits: int | None)
     than ``precision`` may then be missing.
     """
     low_whole, low_fraction, low_open = _split(low, precision, up=True)
+    # The first whole part behind which any fraction may stand.
+    least = low_whole + (1 if low_fraction or low_open else 0)
     most = None if digits is None else precision
     if high is not None:
         high_whole, high_fraction, high_open = _split(high, precision, up=False)
-        least = low_whole + (1 if low_fraction or low_open else 0)
         if digits is not None and high_whole >= 10 ** max(digits, len(str(least))):
             high = None
         elif low_whole == high_whole:
@@ -218,10 +219,9 @@ def decimals(low: Bound, high: Bound | None, precision: int, digits: int | None)
         elif low_whole > high_whole:
             return NOTHING
     found: list[Regular] = []
-    if low_fraction or low_open:
+    if least > low_whole:
         found.append(_with_fraction(low_whole, low_fraction, low_open, None, False, most))
-        low_whole += 1
-    whole = naturals(low_whole, None if high is None else high_whole - 1, digits)
+    whole = naturals(least, None if high is None else high_whole - 1, digits)
     found.append(cat(whole, repeat(cat(Lit("."), _repeat(DIGIT, 1, most)), 0, 1)))
     if high is not None:
         found.append(_with_fraction(high_whole, "", False, high_fraction, high_open, most))
