@@ -12,10 +12,9 @@ from collections.abc import Callable
 import pytest
 
 import maskwright as mw
-from maskwright.algebra import lexers
+from maskwright.algebra import joins
 from maskwright.compiling import lexer_automaton
 from maskwright.errors import GrammarError
-from maskwright.ir import adjacency
 from maskwright.regular.refusals import refusals
 from tests.algebra.test_algebra import SEVERAL, VOCABULARY, Case, accepts, has
 
@@ -30,6 +29,7 @@ BLOCKS = mw.Lark(
     '%declare _INDENT _DEDENT\n%ignore " "'
 )
 BRACKETS = mw.Lark('start: "(" start ")" | "x"', lexer="dynamic")
+EMPTY = mw.Lark('start: NAME*\nNAME: /[if]+/\n%ignore " "')
 CLOSED = mw.Lark('start: "x" ")"', lexer="dynamic")
 Judge = Callable[[str], bool]
 
@@ -72,6 +72,10 @@ def of(source: object) -> Judge:
 
 def string(source: object) -> Judge:
     return functools.lru_cache(maxsize=10_000)(lambda t: held(source, t))
+
+
+def either(*judges: Judge) -> Judge:
+    return lambda t: any(judge(t) for judge in judges)
 
 
 R, J = mw.Regex, mw.JsonString
@@ -133,6 +137,78 @@ CASES = {
         lambda t: in_rows(string(MODES), lambda s: s == ",", string(SIGNS))(t) or t == "",
         ('"', "(", ")", "f", "=", ",", "+"),
         8,
+    ),
+    "at one place": Case(NAMES | LIST, either(of(NAMES), of(LIST)), "if, ", 7),
+    "three at one place": Case(
+        NAMES | LIST | SIGNS | R("f*"),
+        either(of(NAMES), of(LIST), of(SIGNS), lambda t: not t.strip("f")),
+        ("i", "if", "f", ",", " ", "+", "="),
+        5,
+    ),
+    "behind one text": Case(
+        R("a") + NAMES | R("a") + LIST, either(behind("a", of(NAMES)), behind("a", of(LIST))), "aif, ", 7
+    ),
+    "behind one of several texts": Case(
+        (R("a") | NAMES * 0) + NAMES | LIST,
+        either(behind("a", of(NAMES)), of(NAMES), of(LIST)), "aif, ", 6
+    ),
+    "in strings at one place": Case(
+        J(NAMES) | J(LIST), either(string(NAMES), string(LIST)), ('"', "i", "f", "if", ",", " "), 6
+    ),
+    "behind an item of a list": Case(
+        (BRACKETS + J(NAMES)) | (BRACKETS + J(LIST)),
+        either(in_rows(of(BRACKETS), string(NAMES)), in_rows(of(BRACKETS), string(LIST))),
+        ("(", "x", ")", '"', "if", " ", ","),
+        7,
+    ),
+    "in front of a text": Case(NAMES + R("f"), in_rows(of(NAMES), lambda t: t == "f"), "if ", 8),
+    "in front of a text that it ignores": Case(
+        NAMES + R(" i"), in_rows(of(NAMES), lambda t: t == " i"), "if ", 8
+    ),
+    "in front of what may be empty": Case(
+        NAMES + R("[ f]*") + R("=?"),
+        in_rows(of(NAMES), lambda t: not t.strip(" f"), lambda t: t in ("", "=")), "if =", 7
+    ),
+    "in front of another": Case(NAMES + LIST, in_rows(of(NAMES), of(LIST)), "if, ", 8),
+    "in front of itself": Case(LIST + LIST, in_rows(of(LIST), of(LIST)), "if, ", 8),
+    "in front of brackets": Case(SIGNS + BRACKETS, in_rows(of(SIGNS), of(BRACKETS)), "+=i(x)", 6),
+    "in a row of itself": Case(SIGNS * (2, 3), either(in_rows(*[of(SIGNS)] * 2), in_rows(*[of(SIGNS)] * 3)), "+=i", 6),
+    "often in a row": Case(
+        (LIST + R(",")) * (1, None), lambda t: in_rows(*[lambda s: behind("", of(LIST), ",")(s)] * 1)(t)
+        or any(in_rows(*[behind("", of(LIST), ",")] * n)(t) for n in (2, 3)), "if,", 9
+    ),
+    "either, and then either": Case(
+        (NAMES | SIGNS) + R("[f+]") + (SIGNS | LIST),
+        in_rows(either(of(NAMES), of(SIGNS)), lambda t: t in ("f", "+"), either(of(SIGNS), of(LIST))),
+        ("if", "f", "+", "+=", " "), 6
+    ),
+    "either or both": Case(
+        mw.Optional(NAMES) + mw.Optional(SIGNS),
+        in_rows(either(of(NAMES), lambda t: not t), either(of(SIGNS), lambda t: not t)), "if +=", 6
+    ),
+    "one that may be empty in a row": Case(
+        EMPTY * (2, 3) + R("i"), in_rows(*[of(EMPTY)] * 3, lambda t: t == "i"), "if ", 6
+    ),
+    "a sequence in a string": Case(
+        J(NAMES + R("\n") + LIST),
+        lambda t: held_by(t, in_rows(of(NAMES), lambda s: s == "\n", of(LIST))),
+        ('"', "i", "f", "if", "\\n", " ", ","), 7
+    ),
+    "what has no lexer, around": Case(
+        BRACKETS + NAMES + BRACKETS | R("f"),
+        either(in_rows(of(BRACKETS), of(NAMES), of(BRACKETS)), lambda t: t == "f"),
+        ("(", "x", ")", "if", "f", " "), 6
+    ),
+    "modes": Case(R("f") + MODES + R("[)f]"), in_rows(lambda t: t == "f", of(MODES), lambda t: t in (")", "f")), "()fi =", 7),
+    "blocks": Case(R("i") + BLOCKS + R("="), in_rows(lambda t: t == "i", of(BLOCKS), lambda t: t == "="), "fi\n =", 8),
+    "blocks or others": Case(
+        BLOCKS + R("-") | NAMES + R("-") | R(" -"),
+        either(in_rows(of(BLOCKS), lambda t: t == "-"), in_rows(of(NAMES), lambda t: t == "-"), lambda t: t == " -"),
+        ("f", "i", "if", "\n", " ", "-"), 7
+    ),
+    "blocks in a row": Case(BLOCKS * 2, in_rows(of(BLOCKS), of(BLOCKS)), "fi\n ", 7),
+    "blocks in front of blanks": Case(
+        BLOCKS + R(" +|\n-"), in_rows(of(BLOCKS), lambda t: t == "\n-" or bool(t) and not t.strip(" ")), "fi\n -", 7
     ),
     "blocks in a string": Case(J(BLOCKS), string(BLOCKS), ('"', "f", "i", "\\n", " "), 9),
     "blocks in a string in a string": Case(
@@ -225,33 +301,12 @@ def judged(case: Case, written: bytes) -> bool:
         return False
 
 
-REFUSED = {
-    "at one place": NAMES | LIST,
-    "behind one text": R("a") + NAMES | R("a") + LIST,
-    "behind one of several texts": (R("a") | NAMES * 0) + NAMES | LIST,
-    "in strings at one place": J(NAMES) | J(LIST),
-    "behind an item of a list, in other sources": (BRACKETS + J(NAMES)) | (R(r"\(") + CLOSED + J(LIST)),
-    "behind an item of a list, and its texts": (BRACKETS + J(NAMES))
-    | (mw.Lark('start: "("', lexer="dynamic") + CLOSED + J(LIST)),
-    "behind an item of a list": (BRACKETS + J(NAMES)) | (BRACKETS + J(LIST)),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_terminals_of_two_grammars_must_not_compete(name: str) -> None:
-    with pytest.raises(GrammarError, match="told apart by what comes before"):
-        mw.compile(REFUSED[name], VOCABULARY)
-
-
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (R("a") | MODES, "depends on the mode.*JsonString"),
         (J(MODES) & mw.Contains(["if"]), "depends on the mode of its lexer, and behind LPAR.*; for sampling"),
-        (R("a") + BLOCKS, "column in which their lines begin.*JsonString"),
         (R("a") + J(BLOCKS) | R("b") + J(mw.Lark(BLOCKS.text.replace('"f"', '"g"'))), "both have blocks"),
         ((R("a") + NAMES | R("b") + LIST) & mw.Contains(["f"]), "different lexers"),
-        ((R("a") + NAMES | R("b") + J(LIST)) + R("c"), "longest match would read on"),
         (R("b") + LIST | mw.Lark('start: a\na[capture="q"]: /[a-z]+/'), "captures are not read"),
     ],
 )
@@ -291,21 +346,20 @@ def test_what_looks_ahead_is_not_told_apart_by_other_grammars(monkeypatch: pytes
 
 
 def test_wrong_variants_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Without the check, terminals compete.
+    # Without boundaries, terminals compete.
     case = Case(NAMES | SIGNS, lambda t: has(NAMES, t) or has(SIGNS, t), "if +=", 5)
-    with pytest.raises(GrammarError):
-        mw.compile(case.source, VOCABULARY)
-    with monkeypatch.context() as patch:
-        patch.setattr(adjacency.Adjacency, "apart", lambda self, parts: True)
-        with pytest.raises(AssertionError):
-            assert_same(mw.compile(mw.Choice(["q"]) | NAMES | SIGNS, VOCABULARY), case)
-    # What is ignored in one grammar is ignored in front of another one.
-    case = Case(R("=") | NAMES, lambda t: has(NAMES, t) or t == "=", "if =", 5)
     assert_same(mw.compile(case.source, VOCABULARY), case)
     with monkeypatch.context() as patch:
-        patch.setattr(lexers, "explicit", lexers.placed)
+        patch.setattr(joins, "_bounded", lambda parts, *_: [False] * len(parts))
         with pytest.raises(AssertionError):
-            assert_same(mw.compile(R("=") | NAMES | mw.Choice(["="]), VOCABULARY), case)
+            assert_same(mw.compile(mw.Choice(["q"]) | NAMES | SIGNS, VOCABULARY), case)
+    # Without one at the end, the longest match looks into what comes behind.
+    case = Case(NAMES + R("f"), in_rows(of(NAMES), lambda t: t == "f"), "if ", 6)
+    assert_same(mw.compile(case.source, VOCABULARY), case)
+    with monkeypatch.context() as patch:
+        patch.setattr(joins, "closes", lambda grammar: True)
+        with pytest.raises(AssertionError):
+            assert_same(mw.compile(NAMES + R("f") | mw.Choice(["q"]), VOCABULARY), case)
 
 
 @pytest.mark.parametrize(

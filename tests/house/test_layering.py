@@ -117,7 +117,7 @@ ENGINE = {
     "munch": ("longest_match", "longest_match_samples", "longest_match_walks", "longest_match_mask"),
     "pda": ("program", "rules", "columns", "stacks"),
     "json_values": ("tracked", "values", "item_groups", "tracker"),
-    "matcher": ("core", "threads", "costs", "distinct", "clash_free", "alive", "states", "distinct_masks", "frame_masks", "lexed_masks", "masks", "completion", "generations", "tasks", "moves"),
+    "matcher": ("core", "threads", "costs", "rest_facts", "distinct", "clash_free", "alive", "states", "boundaries", "distinct_masks", "frame_masks", "lexed_masks", "masks", "completion", "generations", "tasks", "moves"),
     "state_sets": ("set_states", "set_stacks", "frames", "lexed_sets", "sets"),
     "api": ("rows", "engine", "tables", "compiled", "position", "matcher", "content", "tracing", "state_sets_api", "batch"),
 }  # fmt: skip

@@ -4,7 +4,6 @@ from libcpp.vector cimport vector
 
 from maskwright._engine.core cimport Core, Thread
 from maskwright._engine.lexemes cimport LexState
-from maskwright._engine.program cimport DottedItem
 
 cdef void threads_step(Core* core, const vector[Thread]& threads, uint8_t byte,
                        vector[Thread]& out) noexcept nogil
@@ -12,7 +11,6 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
 cdef cbool thread_leaves(Core* core, const Thread& thread) noexcept nogil
 cdef int32_t thread_known(Core* core, const Thread& thread) noexcept nogil
 cdef cbool node_is_sure(Core* core, int32_t start) noexcept nogil
-cdef cbool local_is_lexed(Core* core, const DottedItem* local) noexcept nogil
 cdef cbool thread_is_embedded(Core* core, LexState* lex, int32_t parser) noexcept nogil
 cdef cbool thread_alive(Core* core, const Thread& thread) noexcept nogil
 cdef cbool threads_alive(Core* core, const vector[Thread]& threads) noexcept nogil

@@ -25,17 +25,19 @@ from maskwright._engine.longest_match_walks cimport lexer_ignores
 from maskwright._engine.program cimport (
     ACCEPT, cost_add, Costs, Item, LOCAL_PLAIN, LOCAL_RECORD, LOCAL_REPEATED, NO_KEY, NO_STATE, ParserState, Program, Return
 )
-from maskwright._engine.stacks cimport lex_in_newline, state_deep, state_from_kernel, state_goto, state_opens_line
+from maskwright._engine.stacks cimport lex_in_newline, state_behind_boundaries, state_deep, state_from_kernel, state_goto, state_opens_line
 from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.values cimport UNKNOWN_TEXT
 from maskwright._engine.core cimport thread_at
 from maskwright._engine.threads cimport (
-    core_learn, lexed_step, state_goto_token, thread_key, thread_step, threads_step_token, TOKEN_SPELLED, tokens_different,
+    core_learn, lexed_step, state_goto_token, thread_key, thread_step, threads_behind_boundaries, threads_step_token,
+    TOKEN_SPELLED, tokens_different,
     tokens_spell
 )
 from maskwright._engine.costs cimport (
     cost_lexeme, cost_node, cost_parser, cost_plain, costs_prepare, shortest_try_lexeme
 )
+from maskwright._engine.rest_facts cimport A_TERMINAL, local_leads_to
 from maskwright._engine.distinct cimport distinct_clean
 from maskwright._engine.clash_free cimport thread_is_free
 
@@ -55,71 +57,6 @@ cdef struct SearchNode:
 # What is embedded in a grammar with a lexer may be read without one, so that within it a completion always leads on, as in any
 # grammar without a lexer.  Where that is all that is left of a rule, and of those that called it up to one where terminals come again,
 # a thread can be completed if one can that stands there.
-
-cdef cbool rule_is_lexed(const Core* core, int32_t rule) noexcept nogil:
-    return core.facts.lexed_rules[rule] != 0
-
-
-cdef cbool kind_is_lexed(const Core* core, int32_t kind, int32_t index) noexcept nogil:
-    # Whether a terminal may come in what a rule of a kind (LOCAL_*), or the rest of one, is made of.
-    cdef const Program* program = core.program
-    cdef size_t i, j
-    if kind == LOCAL_PLAIN:
-        return core.facts.lexed[index] != 0
-    if kind == LOCAL_REPEATED:
-        return rule_is_lexed(core, program.repeated[index].first) or rule_is_lexed(core, program.repeated[index].rest)
-    if kind == LOCAL_RECORD:
-        for i in range(program.records[index].values.size()):
-            for j in range(program.records[index].values[i].size()):
-                if rule_is_lexed(core, program.records[index].values[i][j].rule):
-                    return True
-        return False
-    return True
-
-
-cdef cbool plain_is_lexed(const Core* core, size_t state) noexcept nogil:
-    # The same of a state of a rule's body.  One without any way on leads nowhere, and counts as well: a product of grammars has such
-    # (``algebra.product``).
-    if cost_plain(core.program, core.costs, <int32_t>state) >= UNREACHED:
-        return True
-    cdef const Program* program = core.program
-    cdef size_t i
-    for i in range(program.plain_terms[state].size()):
-        if program.plain_terms[state][i].automaton < 0 or core.facts.lexed[program.plain_terms[state][i].target]:
-            return True
-    for i in range(program.plain_calls[state].size()):
-        if core.facts.lexed[program.plain_calls[state][i].back] or rule_is_lexed(core, program.plain_calls[state][i].rule):
-            return True
-    return False
-
-
-cdef void core_find_lexed(Core* core) noexcept nogil:
-    cdef Program* program = core.program
-    cdef size_t i
-    cdef cbool more = core.facts.lexed.empty()
-    if more:
-        costs_prepare(core)
-        core.facts.lexed.resize(program.plain_terms.size(), 0)
-        core.facts.lexed_rules.resize(program.rules.size(), 0)
-    while more and not deadline_look(&core.index.deadline):
-        more = False
-        for i in range(program.rules.size()):
-            if not core.facts.lexed_rules[i] and kind_is_lexed(core, program.rules[i].kind, program.rules[i].index):
-                core.facts.lexed_rules[i] = 1
-                more = True
-        for i in range(program.plain_terms.size(), 0, -1):
-            if not core.facts.lexed[i - 1] and plain_is_lexed(core, i - 1):
-                core.facts.lexed[i - 1] = 1
-                more = True
-    if core.index.deadline.passed:
-        core.facts.lexed.clear()
-
-
-cdef cbool local_is_lexed(Core* core, const DottedItem* local) noexcept nogil:
-    # Whether a terminal may come behind a dotted item, in its rule; True as well when time is up.
-    core_find_lexed(core)
-    return core.facts.lexed.empty() or kind_is_lexed(core, local.kind, local.index)
-
 
 cdef cbool node_is_sure(Core* core, int32_t start) noexcept nogil:
     # Whether a thread behind a rule that was called from a GSS node can be completed, as far as a look tells: whichever way it returns.
@@ -150,7 +87,7 @@ cdef cbool node_is_sure(Core* core, int32_t start) noexcept nogil:
         for back in program.nodes[id].returns:
             if back.local == ACCEPT:
                 continue
-            if not kind_is_lexed(core, program.locals[back.local].kind, program.locals[back.local].index):
+            if not local_leads_to(core, A_TERMINAL, program.locals[back.local]):
                 if seen.count(back.node) == 0:
                     seen[back.node] = 1
                     work.push_back(back.node)
@@ -181,7 +118,7 @@ cdef cbool thread_is_embedded(Core* core, LexState* lex, int32_t parser) noexcep
             lex == NULL and (state.lexer != NULL or state.starts.empty())):
         return False
     for item in state.items:
-        if local_is_lexed(core, core.program.locals[item.local]) or not node_is_sure(core, item.node):
+        if local_leads_to(core, A_TERMINAL, core.program.locals[item.local]) or not node_is_sure(core, item.node):
             return False
     return not state.items.empty()
 
@@ -225,7 +162,22 @@ cdef cbool thread_leaves(Core* core, const Thread& thread) noexcept nogil:
 
 
 cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
-    # Whether a look at the thread tells that it can be completed.
+    # Whether a look at the thread tells that it can be completed, itself or behind a boundary that it is at.
+    cdef const vector[int32_t]* behind
+    cdef size_t i
+    if thread_sure_before(core, thread):
+        return True
+    if thread.lex != NULL or core.program.states[thread.parser].boundaries.empty():
+        return False
+    behind = state_behind_boundaries(core.program, thread.parser)
+    for i in range(behind.size()):
+        if thread_sure_before(core, thread_at(dereference(behind)[i], NULL)):
+            return True
+    return False
+
+
+cdef cbool thread_sure_before(Core* core, const Thread& thread) noexcept nogil:
+    # The same but for boundaries.
     cdef cbool safe = lexer_of(core.program.lexer).samples.safe
     if thread.lex == NULL and core.program.states[thread.parser].complete:
         return True
@@ -242,7 +194,7 @@ cdef cbool thread_stuck(Core* core, const Thread& thread) noexcept nogil:
     cdef uint8_t byte
     if thread.lex == NULL or thread.lex.automaton != core.program.lexer or not state.starts.empty() or state.complete:
         return False
-    if not (lexer_matched(thread.lex) and lexer_ignores(thread.lex)) or not state.tokens.empty():
+    if not (lexer_matched(thread.lex) and lexer_ignores(thread.lex)) or not (state.tokens.empty() and state.boundaries.empty()):
         return False
     for byte in thread.lex.automaton.class_byte:
         after = lex_next(thread.lex, byte)
@@ -260,6 +212,10 @@ cdef void search_bytes(Core* core, const Thread& thread, vector[uint8_t]& out) n
     cdef const uint64_t* first
     cdef int32_t byte
     out.clear()
+    if lex == NULL and not core.program.states[thread.parser].boundaries.empty():
+        for byte in range(256):
+            out.push_back(<uint8_t>byte)
+        return
     if lex == NULL and core.program.states[thread.parser].starts.empty():
         lex = core.program.states[thread.parser].lexer
         if lex == NULL:
@@ -295,7 +251,7 @@ cdef cbool shut_in_key(const Core* core, const Thread& thread, ShutIn* key) noex
     key.lookahead = thread.lookahead
     key.start = <LexState*>state.lexer
     return (state.lexer != NULL and not state.complete and state.starts.empty() and state.tokens.empty() and thread.memory == 0
-            and lexer_of(core.program.lexer).newline < 0)
+            and state.boundaries.empty() and lexer_of(core.program.lexer).newline < 0)
 
 
 cdef cbool thread_shut_in(Core* core, const Thread& thread) noexcept nogil:
@@ -410,7 +366,7 @@ cdef int32_t core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, cons
                          unordered_map[string, int32_t]& best,
                          priority_queue[pair[int64_t, int32_t]]& queue, int32_t haste) noexcept nogil:
     # Find what is next to a node.  Where any completion will do, the first node of which a look tells that there is one; else -1.
-    cdef vector[Thread] before, after
+    cdef vector[Thread] before, after, begun
     cdef vector[int32_t] tokens
     cdef SearchNode fresh
     cdef size_t i
@@ -425,8 +381,11 @@ cdef int32_t core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, cons
         found = core_enqueue(core, nodes, fresh, after, best, queue, haste)
         if found >= 0:
             return found
-    if before[0].lex == NULL:
-        tokens_different(core.program.states[before[0].parser].tokens, tokens)
+    begun = before
+    threads_behind_boundaries(core, before, begun)
+    for i in range(begun.size()):
+        if begun[i].lex == NULL and not core.program.states[begun[i].parser].tokens.empty():
+            tokens_different(core.program.states[begun[i].parser].tokens, tokens)
     fresh.cost = nodes[at].cost + TOKEN_SPELLED
     for i in range(tokens.size()):
         fresh.token = tokens[i]

@@ -11,7 +11,7 @@ from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 
 from maskwright._engine.vocabulary cimport Index
 from maskwright._engine.limits cimport deferred_free_finish
-from maskwright._engine.lexemes cimport KIND_TOKENS, KIND_WORDS
+from maskwright._engine.lexemes cimport KIND_BOUNDARY, KIND_TOKENS, KIND_WORDS
 from maskwright._engine.token_index cimport forks_passed
 from maskwright._engine.longest_match cimport lexer_of
 from maskwright._engine.program cimport ACCEPT, DottedItem, LOCAL_PLAIN, NO_STATE, ParserState
@@ -147,6 +147,7 @@ cdef class CompiledCore:
             core.generation.number = old.generation.number + 1
             core.generation.look_above.store(old.generation.look_above.load(memory_order_relaxed), memory_order_relaxed)
             core.program.has_tokens = old.program.has_tokens
+            core.program.has_boundaries = old.program.has_boundaries
             self.open(core, old)
             self.core = core
             core = NULL
@@ -166,6 +167,7 @@ cdef class CompiledCore:
         cdef size_t i, j
         for i in range(program.automata.size()):
             program.has_tokens = program.has_tokens or program.automata[i].kind == KIND_TOKENS
+            program.has_boundaries = program.has_boundaries or program.automata[i].kind == KIND_BOUNDARY
         for i in range(program.automata.size() if program.has_tokens else 0):
             for j in range(program.automata[i].texts.data.size() if program.automata[i].kind == KIND_WORDS else 0):
                 marked = marked or program.automata[i].texts.data[j] == TOKEN_MARK

@@ -9,7 +9,7 @@ from maskwright._engine.lexeme_state cimport lex_first
 from maskwright._engine.shortest_match cimport UNREACHED
 from maskwright._engine.program cimport Costs, NO_STATE, ParserState
 from maskwright._engine.tracked cimport is_tracked
-from maskwright._engine.threads cimport threads_complete, threads_normalize
+from maskwright._engine.threads cimport threads_behind_boundaries, threads_complete, threads_normalize
 from maskwright._engine.costs cimport costs_prepare, shortest_try_lexeme
 from maskwright._engine.distinct cimport distinct_search, SEARCH_APART, SEARCH_OUT
 from maskwright._engine.alive cimport core_search, threads_alive, threads_keep_alive, threads_step
@@ -71,17 +71,19 @@ cdef cbool shortest_plain(Core* core, const vector[Thread]& threads, vector[uint
 cdef cbool lexed_forced(Core* core, const vector[Thread]& threads, vector[Thread]& out,
                         vector[uint8_t]& path) noexcept nogil:
     # Follow the one byte that can be read; False when there are several.
+    cdef vector[Thread] before = threads
     cdef vector[Thread] after
     cdef uint64_t first[4]
     cdef size_t i, j
     cdef int32_t byte, found = -1
     memset(first, 0, 32)
-    for i in range(threads.size()):
-        if threads[i].lex != NULL:
-            lex_first(threads[i].lex)
+    threads_behind_boundaries(core, threads, before)
+    for i in range(before.size()):
+        if before[i].lex != NULL:
+            lex_first(before[i].lex)
         for j in range(4):
-            first[j] |= (threads[i].lex.forced_first[j] if threads[i].lex != NULL
-                         else core.program.states[threads[i].parser].first[j])
+            first[j] |= (before[i].lex.forced_first[j] if before[i].lex != NULL
+                         else core.program.states[before[i].parser].first[j])
     for byte in range(256):
         if not bits_has(first, <uint8_t>byte):
             continue
@@ -99,11 +101,13 @@ cdef cbool lexed_forced(Core* core, const vector[Thread]& threads, vector[Thread
     return found >= 0
 
 
-cdef cbool threads_open(const Core* core, const vector[Thread]& threads) noexcept nogil:
+cdef cbool threads_open(Core* core, const vector[Thread]& threads) noexcept nogil:
     # Whether something else than a byte may come: the end, or a token that stands for itself.
+    cdef vector[Thread] before = threads
     cdef size_t i
-    for i in range(threads.size()):
-        if threads[i].lex == NULL and not core.program.states[threads[i].parser].tokens.empty():
+    threads_behind_boundaries(core, threads, before)
+    for i in range(before.size()):
+        if before[i].lex == NULL and not core.program.states[before[i].parser].tokens.empty():
             return True
     return threads_complete(core, threads)
 

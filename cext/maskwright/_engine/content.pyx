@@ -15,7 +15,7 @@ from maskwright._engine.containers cimport StopFlag
 from maskwright._engine.limits cimport NO_LIMIT, stop_watch
 from maskwright._engine.vocabulary cimport CodeRange, LAST_CODE_POINT
 from maskwright._engine.lexemes cimport (
-    Automaton, LazyDfa, DfaEdge, KIND_KEYSET, KIND_TOKENS, KIND_WORDS, NfaEpsilon, NO_CLASS, NO_TAG
+    Automaton, LazyDfa, DfaEdge, KIND_BOUNDARY, KIND_KEYSET, KIND_TOKENS, KIND_WORDS, NfaEpsilon, NO_CLASS, NO_TAG
 )
 from maskwright._engine.longest_match cimport Lexer, lexer_of
 from maskwright._engine.program cimport Call, PlainTerm, RecordDef, RepeatedDef
@@ -263,7 +263,7 @@ cdef bytes rows_of_sets(vector[vector[int32_t]]& sets, size_t count):
 
 
 def automaton_content(AutomatonHandle handle not None):
-    """What an automaton was made of: its kind ("text", "lexer", "keyset", "words" or "tokens") and the arguments of the method of
+    """What an automaton was made of: its kind ("text", "lexer", "keyset", "words", "tokens" or "boundary") and the arguments of the method of
     ``Engine`` that makes such a one, without the key; of a keyset, the automaton for other keys is one of them."""
     cdef Automaton* a = handle.automaton
     cdef Lexer* lexer = lexer_of(a)
@@ -277,6 +277,8 @@ def automaton_content(AutomatonHandle handle not None):
                          (<const char*>a.texts.tags.data())[:a.texts.tags.size() * sizeof(int32_t)])
     if a.kind == KIND_TOKENS:
         return "tokens", (list(a.token_set.ids),)
+    if a.kind == KIND_BOUNDARY:
+        return "boundary", (a.opens_line,)
     states, sets, edges, epsilons, loops, accepts = dfa_content(a.dfa)
     if lexer == NULL:
         return "text", (states, a.dfa.first, sets, edges, epsilons, loops, accepts, SPELLINGS[a.spelling])

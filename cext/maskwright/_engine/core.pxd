@@ -7,6 +7,7 @@ from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
 from maskwright._engine.containers cimport BlockPool, Edges, Interner, Renumbered
+from maskwright._engine.trie cimport Trie
 from maskwright._engine.vocabulary cimport Bits, Index
 from maskwright._engine.lexemes cimport LexState
 from maskwright._engine.program cimport Costs, Program
@@ -56,13 +57,24 @@ cdef cppclass FrameMask:
     vector[int32_t] tokens
     vector[uint32_t] ends          # nodes with others below
 
+cdef cppclass RestFacts:
+    # Where something may come (rest_facts.pyx).
+    vector[char] plain             # by plain state: in the rest of its rule; empty: not known
+    vector[char] rules
+
+cdef cppclass BoundaryTokens:
+    # The tokens that may go on behind a boundary (boundaries.pyx).
+    cbool known
+    Trie trie
+
 cdef cppclass CoreFacts:
     # What was found out, which stays true.
     Interner alive                 # whether it can be completed, by thread (alive.pyx, distinct.pyx): 1 or 0
     Interner shut_in               # what cannot be left for a terminal, by lexer states (alive.pyx)
     Interner embedded              # whether all that comes behind a rule can be completed, by GSS node (alive.pyx): 1 or 0
-    vector[char] lexed             # by plain state: whether a terminal of the lexer may come in the rest of its rule; empty: not known
-    vector[char] lexed_rules       # the same by rule
+    RestFacts lexed                # where a terminal of the lexer may come
+    RestFacts bounded              # where a boundary may come
+    Interner bounded_nodes         # by GSS node: 1 or 0
     vector[char] free              # by plain state: whether terminals without clashes lead to the end of its rule (clash_free.pyx)
     vector[char] free_rules        # the same by rule
     vector[char] free_nodes        # by GSS node: whether they lead from a return to it to the end of the text
@@ -151,6 +163,7 @@ cdef cppclass Core:
     CoreFacts facts
     FrameMasks frames
     LexedPlans plans
+    BoundaryTokens boundaries
     MaskScratch scratch
     CoreLimits limits
     Generation generation

@@ -15,7 +15,7 @@ from maskwright._engine.sizes cimport bits_has
 from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.turns cimport turn_late, turn_passed
 from maskwright._engine.lexemes cimport (
-    Automaton, LazyDfa, DfaState, KEY_BODY, KEY_START, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS, NO_CLASS, NO_TAG
+    Automaton, LazyDfa, DfaState, KEY_BODY, KEY_START, KIND_BOUNDARY, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS, NO_CLASS, NO_TAG
 )
 from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next
 from maskwright._engine.lexeme_texts cimport BACKSLASH, FORM_TEXT, LEX_DEAD, QUOTE
@@ -85,6 +85,9 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
         return
     if start.automaton.kind == KIND_TOKENS:
         tokens_spell(start.automaton.token_set.ids[0], out)
+        found[0] = True
+        return
+    if start.automaton.kind == KIND_BOUNDARY:
         found[0] = True
         return
     queue.push_back(start)

@@ -22,7 +22,7 @@ from maskwright._engine.turns cimport turns_begin
 from maskwright._engine.trie cimport Trie, trie_child, TrieNode
 from maskwright._engine.vocabulary cimport CodeRange, Index, Opening, opening_marks
 from maskwright._engine.lexemes cimport (
-    Automaton, LazyDfa, DfaEdge, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS, LexState, MaskTable, NfaEpsilon, NO_TAG
+    Automaton, LazyDfa, DfaEdge, KIND_BOUNDARY, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS, LexState, MaskTable, NfaEpsilon, NO_TAG
 )
 from maskwright._engine.lazy_dfa cimport dfa_classify, dfa_new
 from maskwright._engine.lexeme_texts cimport (
@@ -549,6 +549,18 @@ cdef class Engine:
             self.owner.index.lock.lock()
             list_automaton(a)
             a.start = lex_new_state(a)
+            self.owner.index.lock.unlock()
+        return handle
+
+    def add_boundary(self, cbool opens_line):
+        """Register a boundary (``maskwright.ir.grammar.Boundary``): another one at each call."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_BOUNDARY)
+        handle.automaton.opens_line = opens_line
+        handle.automaton.kinds = 1
+        with nogil:
+            self.owner.index.lock.lock()
+            list_automaton(handle.automaton)
+            handle.automaton.start = lex_new_state(handle.automaton)
             self.owner.index.lock.unlock()
         return handle
 

@@ -45,7 +45,8 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
             + <int64_t>(core.state_ids.bytes() + core.facts.alive.bytes() + core.facts.shut_in.bytes() + core.facts.embedded.bytes()
                         + core.facts.careless.bytes() + core.facts.powers.bytes()
                         + core.costs.embedded.bytes()
-                        + core.facts.endless.bytes() + core.facts.lexed.size() + core.facts.lexed_rules.size()
+                        + core.facts.endless.bytes() + core.facts.lexed.plain.size() + core.facts.lexed.rules.size()
+                        + core.facts.bounded_nodes.bytes()
                         + core.facts.free.size() + core.facts.free_rules.size() + core.facts.free_nodes.size()
                         + core.facts.free_threads.bytes()
                         + core.tracker.state_ids.bytes()
@@ -113,7 +114,8 @@ cdef Core* core_new(Index* index) except NULL:
     core.program.column = new Column()
     core.program.index = index
     core.program.lexer = NULL
-    core.program.has_tokens = False
+    core.program.has_tokens = core.program.has_boundaries = False
+    core.boundaries.known = False
     core.program.held = 0
     core.program.most_bytes = NO_LIMIT
     core.away = False

@@ -23,7 +23,9 @@ from maskwright._engine.program cimport ACCEPT, Item, NO_KEY, NO_STATE, ParserSt
 from maskwright._engine.columns cimport node_intern
 from maskwright._engine.stacks cimport lex_in_newline, newline_column, state_deep, state_goto, state_intern
 from maskwright._engine.core cimport Core, LexedPlan, LexedRest, Mask, OpenGroup, Thread, thread_at
+from maskwright._engine.threads cimport threads_behind_boundaries
 from maskwright._engine.alive cimport thread_is_embedded, thread_leaves, threads_alive, threads_step
+from maskwright._engine.boundaries cimport mask_add_crossing
 from maskwright._engine.states cimport (
     add_outside, frame_bottom, lexed_group_known, mask_flatten, mask_join_bits, mask_walk
 )
@@ -490,11 +492,15 @@ cdef void lexed_filter(Core* core, Bits* bits, const Thread& thread) noexcept no
             bits_remove(bits, token)
 
 
-cdef void mask_lexed(Core* core, const vector[Thread]& threads, Mask* mask) noexcept nogil:
+cdef void mask_lexed(Core* core, const vector[Thread]& given, Mask* mask) noexcept nogil:
+    cdef vector[Thread] threads = given
     cdef Thread thread
     cdef Mask part
     cdef size_t i, looked_ahead = 0
     core.scratch.open.clear()
+    if core.program.has_boundaries:
+        threads_behind_boundaries(core, given, threads)
+        mask_add_crossing(core, given, mask)
     for i in range(threads.size()):
         if threads[i].lookahead == NULL:
             lexed_without_lookahead(core, threads, mask, threads[i], threads.size() == 1)

@@ -408,6 +408,7 @@ cdef Automaton* automaton_new(Index* index, int32_t kind, const Automaton* texts
     automaton.keyset.held = NULL
     automaton.dfa = NULL
     automaton.counted = NULL
+    automaton.opens_line = False
     automaton.lexer = NULL
     automaton.start = LEX_DEAD
     automaton.texts = NULL

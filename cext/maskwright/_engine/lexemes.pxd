@@ -29,6 +29,7 @@ cdef enum:
     KIND_KEYSET = 1
     KIND_WORDS = 2     # many texts (lexeme_state.pyx)
     KIND_TOKENS = 3    # tokens that stand for themselves (threads.pyx): no byte is ever read
+    KIND_BOUNDARY = 4  # read by no byte (boundaries.pyx)
     # where a keyset state stands
     KEY_START = 0      # before the opening quote
     KEY_BODY = 1       # inside, possibly on the way to a name
@@ -215,6 +216,7 @@ cdef cppclass Automaton:
     ListedTexts* texts             # of words and keysets; else NULL
     shared_ptr[ListedTexts] texts_owner
     TokenSet token_set
+    cbool opens_line               # of a boundary: a line of a text with blocks begins behind it
     LexSets sets
 
 cdef struct LexCrossing:

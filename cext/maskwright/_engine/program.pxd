@@ -115,6 +115,7 @@ cdef cppclass DottedItem:
     cbool pure_final       # final, and nothing else
     SmallVector[LexState*] terms          # start states of the lexemes waited for
     vector[LexState*] tokens        # the same of tokens that stand for themselves
+    vector[LexState*] boundaries    # the same of boundaries
     vector[int32_t] terminals       # of the lexer
     vector[uint64_t] terminal_set   # these as bits
     cbool waits_for_line            # what comes next depends on the column of the next line (stacks.pyx)
@@ -132,6 +133,9 @@ cdef cppclass ParserState:
     cbool may_run_out      # of one of them, a key that is not known may have been the last one
     SmallVector[LexState*] starts
     vector[LexState*] tokens    # of those waited for that stand for themselves
+    vector[LexState*] boundaries    # waited for
+    cbool has_behind       # whether it is known which are
+    vector[int32_t] behind      # the parser states behind boundaries (state_behind_boundaries)
     LexState* lexer        # start of the lexer for the terminals waited for, or NULL
     int32_t plain          # where a text of lines begins: the same state elsewhere, else NO_STATE (state_first_line)
     int32_t indent         # column of the innermost open block
@@ -148,6 +152,7 @@ cdef cppclass Program:
     Automaton* lexer                         # NULL: the grammar has none
     vector[LexState*] terminal_starts        # by terminal of the lexer
     cbool has_tokens                         # that stand for themselves
+    cbool has_boundaries
     Index* index
     Csr[PlainTerm] plain_terms
     Csr[Call] plain_calls         # Call.back is a plain state here

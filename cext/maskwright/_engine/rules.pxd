@@ -35,7 +35,8 @@ cdef inline int32_t parse_guard(const Program* program, int32_t id) noexcept nog
 
 
 cdef inline cbool dotted_waits(const DottedItem* local) noexcept nogil:
-    return local.waits_for_line or not (local.terms.empty() and local.terminals.empty() and local.tokens.empty())
+    return local.waits_for_line or not (local.terms.empty() and local.terminals.empty() and local.tokens.empty()
+                                        and local.boundaries.empty())
 
 
 cdef inline LexState* parse_term_start(const Program* program, int32_t term) noexcept nogil:

@@ -12,7 +12,7 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 
 from maskwright._engine.limits cimport deferred_free_breathe
-from maskwright._engine.lexemes cimport KIND_KEYSET, KIND_TOKENS, NO_TAG
+from maskwright._engine.lexemes cimport KIND_BOUNDARY, KIND_KEYSET, KIND_TOKENS, NO_TAG
 from maskwright._engine.lexeme_texts cimport automaton_new, LEX_DEAD
 from maskwright._engine.keyset cimport key_may_run_out, key_start
 from maskwright._engine.shortest_match cimport UNREACHED
@@ -91,6 +91,8 @@ cdef Automaton* keyset_of(Program* program, int32_t place) noexcept nogil:
 cdef void parse_add_term(Program* program, DottedItem* local, int32_t automaton) noexcept nogil:
     if program.automata[automaton].kind == KIND_TOKENS:
         local.tokens.push_back(program.automata[automaton].start)
+    elif program.automata[automaton].kind == KIND_BOUNDARY:
+        local.boundaries.push_back(program.automata[automaton].start)
     elif program.automata[automaton].start != LEX_DEAD:
         local.terms.push_back(program.automata[automaton].start)
 

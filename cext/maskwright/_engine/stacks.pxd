@@ -12,6 +12,7 @@ cdef int32_t node_union(Program* program, int32_t a, int32_t b) noexcept nogil
 cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete) noexcept nogil
 cdef int32_t state_from_kernel(Program* program, vector[Item]& kernel) noexcept nogil
 cdef int32_t state_behind(Program* program, int32_t node) noexcept nogil
+cdef const vector[int32_t]* state_behind_boundaries(Program* program, int32_t id) noexcept nogil
 cdef int32_t state_start(Program* program, int32_t rule) noexcept nogil
 cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton, int32_t tag,
                         int32_t key) noexcept nogil

@@ -112,6 +112,7 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
                 known = known or state.tokens[k] == local.tokens[j]
             if not known:
                 state.tokens.push_back(local.tokens[j])
+        state.boundaries.insert(state.boundaries.end(), local.boundaries.begin(), local.boundaries.end())
         if terminals.size() < local.terminal_set.size():
             terminals.resize(local.terminal_set.size(), 0)
         for k in range(local.terminal_set.size()):
@@ -162,7 +163,7 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
     state_finish(state, program)
     deadline_worked(&program.index.deadline, state.items.size() + state.starts.size())
     program.held += (vector_bytes(state.items.bytes(), 1) + vector_bytes(state.starts.bytes(), 1)
-                     + vector_bytes(state.tokens.capacity(), sizeof(void*))
+                     + vector_bytes(state.tokens.capacity() + state.boundaries.capacity(), sizeof(void*))
                      + vector_bytes(state.guards.capacity(), sizeof(int32_t)))
     return <int32_t>program.states.size() - 1
 
@@ -238,6 +239,35 @@ cdef int32_t state_behind(Program* program, int32_t node) noexcept nogil:
     return id
 
 
+cdef const vector[int32_t]* state_behind_boundaries(Program* program, int32_t id) noexcept nogil:
+    # The parser states behind the boundaries that are waited for, and behind those that come next to them.
+    cdef ParserState* state = program.states[id]
+    cdef vector[int32_t] found
+    cdef LexState* boundary
+    cdef size_t i, head = 0
+    cdef int32_t at = id, target
+    cdef cbool known
+    if state.has_behind:
+        return &state.behind
+    while True:
+        for boundary in program.states[at].boundaries:
+            target = state_goto(program, at, boundary.automaton, 0, NO_KEY)
+            known = target == NO_STATE
+            for i in range(found.size()):
+                known = known or found[i] == target
+            if not known:
+                found.push_back(target)
+        if head == found.size():
+            break
+        at = found[head]
+        head += 1
+    if not program.index.deadline.passed:
+        state.behind.swap(found)
+        state.has_behind = True
+        program.held += vector_bytes(state.behind.capacity(), sizeof(int32_t))
+    return &state.behind
+
+
 cdef int32_t state_start(Program* program, int32_t rule) noexcept nogil:
     # Before a text that must match the rule.
     cdef vector[Item] kernel
@@ -279,7 +309,7 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
     target = state_advance(program, state, automaton, tag if column < 0 else lexer_of(automaton).newline, key, 0)
     if column >= 0:
         target = state_line(program, target, column)
-    elif automaton.lexer != NULL and tag == lexer_of(automaton).quote:
+    elif automaton.opens_line or (automaton.lexer != NULL and tag == lexer_of(automaton).quote):
         target = state_first_line(program, target)
     if program.index.deadline.passed:
         return target
@@ -390,11 +420,13 @@ cdef int32_t state_line(Program* program, int32_t id, int32_t column) noexcept n
     cdef cbool complete = False
     cdef int32_t end, terminal
     if id != NO_STATE and column > 0:
-        # At the end of the text, and before the quote that ends it, blanks do not matter.
+        # At the end of the text, and before the quote or the boundary that ends it, blanks do not matter.
         end = state_line(program, id, 0)
         complete = end != NO_STATE and program.states[end].complete
-        if end != NO_STATE and lexer_of(program.lexer).quote >= 0:
+        if end != NO_STATE and (lexer_of(program.lexer).quote >= 0 or program.has_boundaries):
             for i in range(program.states[end].items.size()):
+                if not program.locals[program.states[end].items[i].local].boundaries.empty():
+                    kept.push_back(program.states[end].items[i])
                 for terminal in program.locals[program.states[end].items[i].local].terminals:
                     if terminal == lexer_of(program.lexer).quote:
                         kept.push_back(program.states[end].items[i])
@@ -446,6 +478,7 @@ cdef int32_t state_first_line(Program* program, int32_t id) noexcept nogil:
                 terminals.push_back(terminal)
     state.starts = before.starts
     state.tokens = before.tokens
+    state.boundaries = before.boundaries
     memcpy(state.first, before.first, 32)
     state.lexer = lexer_begin(program.lexer, terminals)
     if state.lexer == LEX_DEAD:

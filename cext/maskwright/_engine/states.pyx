@@ -23,7 +23,9 @@ from maskwright._engine.stacks cimport state_goto, state_goto_guarded, state_int
 from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.tracker cimport tracker_doubtful, tracker_open
 from maskwright._engine.core cimport MatcherState, thread_at
-from maskwright._engine.threads cimport FEW_TOKENS, threads_complete, threads_normalize, threads_step_token, tokens_alike
+from maskwright._engine.threads cimport (
+    FEW_TOKENS, threads_behind_boundaries, threads_complete, threads_normalize, threads_step_token, tokens_alike
+)
 from maskwright._engine.alive cimport thread_known, threads_alive, threads_keep_alive, threads_step, tokens_without_end
 
 cdef enum:
@@ -180,6 +182,7 @@ cdef void mask_behind(Core* core, LexState* lex, int32_t tag, int32_t parser, in
                       uint64_t* first) noexcept nogil:
     # The threads behind a lexeme, where nothing is tracked, and the bytes that they may begin with.
     cdef Thread thread = thread_at(state_goto(core.program, parser, lex.automaton, tag, key), NULL)
+    cdef vector[Thread] behind
     cdef int32_t guard
     cdef size_t i, j
     out.clear()
@@ -194,6 +197,11 @@ cdef void mask_behind(Core* core, LexState* lex, int32_t tag, int32_t parser, in
     for i in range(out.size()):
         for j in range(4):
             first[j] |= core.program.states[out[i].parser].first[j]
+    if core.program.has_boundaries:
+        threads_behind_boundaries(core, out, behind)
+        for i in range(behind.size()):
+            for j in range(4):
+                first[j] |= core.program.states[behind[i].parser].first[j]
 
 
 cdef cbool mask_open(Core* core, LexMask* mask, LexState* lex, int32_t parser) noexcept nogil:
@@ -307,13 +315,15 @@ cdef void mask_add_tokens(Core* core, const vector[Thread]& threads, Mask* mask)
     cdef size_t i, j, k
     cdef const Automaton* tokens
     cdef const ParserState* state
-    for i in range(threads.size()):
-        if threads[i].lex != NULL:
+    cdef vector[Thread] before = threads
+    threads_behind_boundaries(core, threads, before)
+    for i in range(before.size()):
+        if before[i].lex != NULL:
             continue
-        state = core.program.states[threads[i].parser]
+        state = core.program.states[before[i].parser]
         dead.clear()
         if core.program.lexer != NULL:
-            tokens_without_end(core, threads[i].parser, dead)
+            tokens_without_end(core, before[i].parser, dead)
         for j in range(state.tokens.size()):
             tokens = state.tokens[j].automaton
             if not dead.empty():

@@ -22,10 +22,11 @@ cdef int32_t thread_step(Core* core, const Thread& thread, uint8_t byte, int32_t
 cdef void tokens_spell(int32_t token, vector[uint8_t]& out) noexcept nogil
 cdef void threads_step_token(Core* core, const vector[Thread]& threads, int32_t token,
                              vector[Thread]& out) noexcept nogil
-cdef cbool state_waits_for(const Core* core, int32_t id, int32_t token) noexcept nogil
+cdef cbool state_waits_for(Core* core, int32_t id, int32_t token) noexcept nogil
 cdef int32_t state_goto_token(Program* program, int32_t id, int32_t token) noexcept nogil
 cdef void tokens_different(const vector[LexState*]& waiting, vector[int32_t]& out) noexcept nogil
 cdef cbool tokens_alike(const vector[LexState*]& waiting, int32_t a, int32_t b) noexcept nogil
+cdef void threads_behind_boundaries(Core* core, const vector[Thread]& threads, vector[Thread]& out) noexcept nogil
 cdef void lexed_step(Core* core, const vector[Thread]& threads, uint8_t byte, vector[Thread]& out) noexcept nogil
 cdef string thread_key(const Thread& thread) noexcept nogil
 cdef void core_learn(Core* core, const Thread& thread, int32_t alive) noexcept nogil

@@ -1,5 +1,6 @@
 # How threads read a byte.
 
+from cython.operator cimport dereference
 from libc.stdint cimport uint64_t
 from libcpp.algorithm cimport sort
 from libcpp.unordered_map cimport unordered_map
@@ -11,7 +12,7 @@ from maskwright._engine.keyset cimport key_text
 from maskwright._engine.lexeme_state cimport lex_goes_on, lex_keeps_text, lex_next
 from maskwright._engine.longest_match cimport lexer_hopeless, lookahead_join, lookahead_step
 from maskwright._engine.program cimport ANY_KEY, NO_KEY, NO_STATE, ParserState, Program
-from maskwright._engine.stacks cimport state_goto, state_goto_guarded, state_union
+from maskwright._engine.stacks cimport state_behind_boundaries, state_goto, state_goto_guarded, state_union
 from maskwright._engine.tracked cimport is_tracked, MEMORY_WRONG, tracked_state
 from maskwright._engine.values cimport text_append, text_bytes, UNKNOWN_TEXT
 from maskwright._engine.tracker cimport tracker_open, tracker_quoted, tracker_read
@@ -133,10 +134,12 @@ cdef void threads_step_token(Core* core, const vector[Thread]& threads, int32_t 
     cdef size_t i
     cdef Thread thread
     cdef int32_t joined = NO_STATE
-    for i in range(threads.size()):
-        if threads[i].lex != NULL or core.program.states[threads[i].parser].tokens.empty():
+    cdef vector[Thread] before = threads
+    threads_behind_boundaries(core, threads, before)
+    for i in range(before.size()):
+        if before[i].lex != NULL or core.program.states[before[i].parser].tokens.empty():
             continue
-        thread = thread_at(state_goto_token(core.program, threads[i].parser, token), NULL)
+        thread = thread_at(state_goto_token(core.program, before[i].parser, token), NULL)
         if thread.parser == NO_STATE:
             continue
         if core.program.lexer == NULL:
@@ -153,14 +156,16 @@ cdef void threads_step_token(Core* core, const vector[Thread]& threads, int32_t 
     out.push_back(thread_at(joined, NULL))
 
 
-cdef cbool state_waits_for(const Core* core, int32_t id, int32_t token) noexcept nogil:
+cdef cbool state_waits_for(Core* core, int32_t id, int32_t token) noexcept nogil:
     # Whether a token may come as itself.
     cdef size_t i, j
     cdef const ParserState* state
-    for i in range(core.states[id].threads.size()):
-        if core.states[id].threads[i].lex != NULL:
+    cdef vector[Thread] threads = core.states[id].threads
+    threads_behind_boundaries(core, core.states[id].threads, threads)
+    for i in range(threads.size()):
+        if threads[i].lex != NULL:
             continue
-        state = core.program.states[core.states[id].threads[i].parser]
+        state = core.program.states[threads[i].parser]
         for j in range(state.tokens.size()):
             if tokens_have(state.tokens[j].automaton, token):
                 return True
@@ -257,13 +262,39 @@ cdef void lexed_follow(Core* core, LexState* lex, const Thread& before, uint8_t 
             out.push_back(thread)
 
 
+cdef inline void lexed_open(Core* core, const Thread& thread, uint8_t byte, vector[Thread]& out) noexcept nogil:
+    # From a thread before a lexeme.
+    cdef ParserState* state = core.program.states[thread.parser]
+    cdef size_t i
+    if bits_has(state.first, byte):
+        if state.lexer != NULL:
+            lexed_follow(core, lex_next(state.lexer, byte), thread, byte, out)
+        for i in range(state.starts.size()):
+            lexed_follow(core, lex_next(state.starts[i], byte), thread, byte, out)
+
+
+cdef void threads_behind_boundaries(Core* core, const vector[Thread]& threads, vector[Thread]& out) noexcept nogil:
+    # Add the threads behind boundaries that some are at.  A longest match does not look behind a boundary, so they have no lookahead.
+    cdef const vector[int32_t]* behind
+    cdef size_t i, j
+    for i in range(threads.size()):
+        if threads[i].lex == NULL and not core.program.states[threads[i].parser].boundaries.empty():
+            behind = state_behind_boundaries(core.program, threads[i].parser)
+            for j in range(behind.size()):
+                out.push_back(thread_at(dereference(behind)[j], NULL))
+
+
 cdef void lexed_step(Core* core, const vector[Thread]& threads, uint8_t byte, vector[Thread]& out) noexcept nogil:
     # `threads_step` with a lexer: what terminals lead to is not joined, because what comes next is split by
     # what the parser state waits for.
-    cdef ParserState* state
     cdef Thread thread
-    cdef size_t i, j
+    cdef vector[Thread] begun
+    cdef size_t i
     out.clear()
+    if core.program.has_boundaries:
+        threads_behind_boundaries(core, threads, begun)
+        for thread in begun:
+            lexed_open(core, thread, byte, out)
     for i in range(threads.size()):
         thread = threads[i]
         if not lookahead_step(&thread.lookahead, byte):
@@ -271,12 +302,7 @@ cdef void lexed_step(Core* core, const vector[Thread]& threads, uint8_t byte, ve
         if thread.lex != NULL:
             lexed_follow(core, lex_next(thread.lex, byte), thread, byte, out)
             continue
-        state = core.program.states[thread.parser]
-        if bits_has(state.first, byte):
-            if state.lexer != NULL:
-                lexed_follow(core, lex_next(state.lexer, byte), thread, byte, out)
-            for j in range(state.starts.size()):
-                lexed_follow(core, lex_next(state.starts[j], byte), thread, byte, out)
+        lexed_open(core, thread, byte, out)
     if out.size() > 1:
         threads_normalize(out)
 

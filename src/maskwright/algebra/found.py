@@ -20,10 +20,11 @@ from maskwright.algebra.automaton import Moves
 from maskwright.algebra.inexact import Inexact
 from maskwright.algebra.rule_places import neighbours
 from maskwright.algebra.rules import Rules, moved
-from maskwright.algebra.written import text_of, word_text
+from maskwright.algebra.written import text_of, textless, word_text
 from maskwright.base.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.ir.grammar import (
+    Boundary,
     EMPTY,
     FAIL,
     Body,
@@ -262,10 +263,8 @@ def leaves_of(rules: Rules) -> list[_Leaf]:
                     after += [value for value, _ in values]
             else:
                 leaf = part.lexeme
-                if isinstance(leaf, Tokens):
-                    raise Inexact(
-                        f"{leaf} stands for itself, and has no text that another language could have"
-                    )
+                if isinstance(leaf, (Tokens, Boundary)):
+                    raise textless(leaf)
                 found.setdefault(leaf if isinstance(leaf, Keyset) else leaf.key, leaf)
             work += [each for each in dict.fromkeys(after) if each not in seen]
             seen.update(after)
@@ -371,7 +370,7 @@ class Found:
         if isinstance(expr, Import):
             return Ref(self.rule(self.rules.imported(expr), wanted))
         if isinstance(expr, Term):
-            assert not isinstance(expr.lexeme, Tokens)
+            assert not isinstance(expr.lexeme, (Tokens, Boundary))
             found = self.split(expr.lexeme, wanted).get(wanted)
             return FAIL if found is None else Term(found)
         if isinstance(expr, Choice):
@@ -402,7 +401,7 @@ class Found:
         rest = self.rests.get(id(sequence))
         if rest is None:
             rest = self.rests[id(sequence)] = Seq(sequence.items[1:])
-        if isinstance(item, Term) and not isinstance(item.lexeme, Tokens):
+        if isinstance(item, Term) and not isinstance(item.lexeme, (Tokens, Boundary)):
             split = self.split(item.lexeme, wanted)
             cases = tuple([self.tail(rest, wanted & ~bits) for bits in split])
             if len(split) > 1 and not any(isinstance(part, (Words, Keyset)) for part in split.values()):
@@ -455,7 +454,7 @@ class Found:
             *([record.colon] if record.has_colons else []),
         ]
         for mark in marks:
-            assert not isinstance(mark.lexeme, Tokens)
+            assert not isinstance(mark.lexeme, (Tokens, Boundary))
             if any(self.phrases.split(mark.lexeme)):
                 raise Shared
         if record.others and not record.keyless and self.forbids:

@@ -2,7 +2,10 @@
 
 Grammars without a lexer are parts of the result, as imports: their tables are made once for all who use them.  One with captures
 is copied into it, and so is one with a lexer.  An engine has one lexer: several become one (``lexers``), and what is ignored is waited for
-where it belongs.
+where it belongs.  A *boundary* stands before each text of a grammar with a lexer, and behind each that a longest match could go on from:
+
+    A | B      bA A | bB B       terminals of A compete with each other, and not with those of B
+    A + R      bA A bR R         a match at the end of A does not look into R
 """
 
 from __future__ import annotations
@@ -10,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from maskwright.algebra.inexact import Inexact
-from maskwright.algebra.lexers import closes, one_lexer
+from maskwright.algebra.lexers import closes, is_apart, one_lexer
 from maskwright.algebra.rules import include
-from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Import, Ref, Repeated, Seq, Term
+from maskwright.ir.grammar import EMPTY, Boundary, Choice, Expr, Grammar, Import, Ref, Repeated, Seq, Term
+from maskwright.ir.nullable import nullable_rules
 
 
 def union(parts: list[Import]) -> Grammar:
@@ -23,21 +27,21 @@ def union(parts: list[Import]) -> Grammar:
 
 
 def sequence(parts: list[Import]) -> Grammar:
-    """A text of each of some grammars, one behind the other.  Raises ``Inexact`` where a longest match would look into the next."""
+    """A text of each of some grammars, one behind the other.  Raises ``Inexact`` for captures beside a lexer."""
     out, items = _together(parts, in_a_row=True)
     out.start = out.add("sequence", Seq(tuple(items)))
     return out
 
 
 def repetition(part: Import, low: int, high: int | None) -> Grammar:
-    """So many texts of a grammar in a row.  Raises ``Inexact`` for one with a lexer, but for one text at most."""
+    """So many texts of a grammar in a row.  Raises ``Inexact`` for captures of one with a lexer, if there may be several."""
     if high == 0:
         out = Grammar()
         out.start = out.add("nothing", EMPTY)
         return out
     often = high is None or high > 1
     out, items = _together([part, part] if often else [part], in_a_row=often)
-    once = items[0].rule if isinstance(items[0], Ref) else out.add("item", items[0])
+    once = items[-1].rule if isinstance(items[-1], Ref) else out.add("item", items[-1])
     out.start = out.add("repeated", Repeated(once, once, low, high))
     return out
 
@@ -46,11 +50,9 @@ def _together(parts: list[Import], in_a_row: bool = False) -> tuple[Grammar, lis
     """A grammar that has the rules of some, and what each of them is there."""
     made = [part.make() for part in parts]
     lexed = [number for number, grammar in enumerate(made) if grammar.lexing is not None]
-    for number in lexed:
-        if in_a_row and number < len(parts) - 1 and not closes(made[number]):
-            raise Inexact(
-                "its longest match would read on in what comes behind it: use lexer='dynamic', or put it last"
-            )
+    bounded = _bounded(parts, made, in_a_row)
+    if any(bounded) and any(grammar.captures for grammar in made):
+        raise Inexact("its captures are not read beside a grammar with a lexer: use lexer='dynamic' for both")
     out = Grammar()
     begun: dict[Hashable, Ref] = {}
     for number, grammar in zip(lexed, one_lexer([made[number] for number in lexed]), strict=True):
@@ -59,16 +61,44 @@ def _together(parts: list[Import], in_a_row: bool = False) -> tuple[Grammar, lis
             begun[parts[number].key] = _included(out, grammar)
     items: list[Expr] = []
     capturing = any(grammar.captures for grammar in made)
-    for part, grammar in zip(parts, made, strict=True):
+    for part, grammar, has_boundary in zip(parts, made, bounded, strict=True):
         body = grammar.rules[grammar.start]
+        item: Expr
         if part.key in begun:
-            items.append(begun[part.key])
+            item = begun[part.key]
         elif grammar.captures:
-            items.append(_with_captures(out, grammar))
+            item = _with_captures(out, grammar)
         else:
             # One lexeme is itself: what is read behind it is not what is read behind another one.  Captures are read beside imports alone.
-            items.append(body if isinstance(body, Term) and not capturing else part)
+            item = body if isinstance(body, Term) and not capturing else part
+        if has_boundary:
+            has_lines = grammar.lexing is not None and not is_apart(grammar.lexing) and grammar.lexing.newline is not None
+            item = Seq((Term(Boundary(part.key, has_lines)), item))
+            # The empty text is read as nothing: so what may end where a boundary is needs none for that.
+            item = Choice((item, EMPTY)) if _may_be_empty(grammar) else item
+        items.append(item)
     return out, items
+
+
+def _bounded(parts: list[Import], made: list[Grammar], in_a_row: bool) -> list[bool]:
+    """Before which of some grammars a boundary stands.
+
+    Not before one that is alone and begins with its own quote, nor before one that is alone and captures, which would not be read behind one.
+    """
+    several = len({part.key for part, grammar in zip(parts, made, strict=True) if grammar.lexing is not None}) > 1
+    bounded = []
+    read_on = False  # by a longest match, if a text of those before ends here
+    for grammar in made:
+        lexing = grammar.lexing
+        begins = lexing is not None and (several or not (is_apart(lexing) or grammar.captures))
+        bounded.append(read_on or begins)
+        read_on = in_a_row and (not closes(grammar) or (read_on and _may_be_empty(grammar)))
+    return bounded
+
+
+def _may_be_empty(grammar: Grammar) -> bool:
+    inner = {each.key: _may_be_empty(each.make()) for each in grammar.imports()}
+    return nullable_rules(grammar, inner)[grammar.start]
 
 
 def _included(out: Grammar, grammar: Grammar) -> Ref:

@@ -12,12 +12,12 @@ from maskwright.algebra.rule_places import IgnoredSet, ignored_set
 from maskwright.base.deadline import check_time
 from maskwright.ir.grammar import (
     EMPTY,
+    AnyLexeme,
     Body,
     Choice,
     Expr,
     Grammar,
     Indented,
-    Keyset,
     Lexeme,
     Lexing,
     Ref,
@@ -25,8 +25,6 @@ from maskwright.ir.grammar import (
     Seq,
     Switch,
     Term,
-    Tokens,
-    Words,
 )
 from maskwright.regular.expressions import Chars, Regular
 
@@ -37,7 +35,7 @@ NO_TEXT = Term(_NO_TEXT)
 Whatever is made of such a grammar keeps it as it is: without it, terminals that lead there would not compete any more."""
 
 
-def has_no_text(lexeme: Lexeme | Keyset | Words | Tokens) -> bool:
+def has_no_text(lexeme: AnyLexeme) -> bool:
     """Whether it is the one of ``NO_TEXT``."""
     return isinstance(lexeme, Lexeme) and lexeme.key == _NO_TEXT.key
 
@@ -205,8 +203,8 @@ def closes(grammar: Grammar) -> bool:
 def one_lexer(grammars: list[Grammar]) -> list[Grammar]:
     """The same grammars with one lexer for all of them, each with terminals of its own (``Lexing.of``).
 
-    What one ignores belongs to its own texts: rules say where it comes; between quotes, the lexer does.
-    Raises ``Inexact`` for what ``explicit`` cannot say, for captures beside others, and for two that have blocks by indentation.
+    What one ignores belongs to its own texts: rules say where it may come.  Raises ``Inexact`` for captures beside others, for those of a grammar
+    that ``explicit`` refuses, and for two that have blocks by indentation.
     """
     if len(grammars) > 1 and any(grammar.captures for grammar in grammars):
         raise Inexact("its captures are not read beside another grammar with a lexer")
@@ -214,9 +212,10 @@ def one_lexer(grammars: list[Grammar]) -> list[Grammar]:
     for grammar in grammars:
         assert grammar.lexing is not None
         try:
-            apart = grammar if is_apart(grammar.lexing) else explicit(grammar)
+            # Nothing is ignored in front of what captures: no boundary stands there.
+            apart = grammar if is_apart(grammar.lexing) else (explicit if grammar.captures else placed)(grammar)
         except Inexact as error:
-            raise Inexact(f"{error}: it can be a part in a JsonString only") from None
+            raise Inexact(f"{error}, and it captures: it can be a part in a JsonString only") from None
         assert apart.lexing is not None
         made.append((apart, apart.lexing))
     parts = {_content(part): part for _, lexing in made for _, part in _parts(lexing)}
@@ -312,13 +311,13 @@ class Variants:
         self._parts: list[dict[object, Lexeme]] = [{} for _ in lexing.terminals]
         self._ranks = {terminal.key: rank for rank, terminal in enumerate(lexing.terminals)}
 
-    def is_terminal(self, lexeme: Lexeme | Keyset | Words | Tokens) -> bool:
+    def is_terminal(self, lexeme: AnyLexeme) -> bool:
         """Whether the lexer reads it."""
         return isinstance(lexeme, Lexeme) and lexeme.key in self._ranks
 
     def terminal(
-        self, whole: Lexeme | Keyset | Words | Tokens, part: Lexeme | Keyset | Words | Tokens
-    ) -> Lexeme | Keyset | Words | Tokens:
+        self, whole: AnyLexeme, part: AnyLexeme
+    ) -> AnyLexeme:
         """The terminal for a part of one; what is no terminal stays as it is."""
         if not isinstance(whole, Lexeme) or not isinstance(part, Lexeme) or whole.key not in self._ranks:
             return part

@@ -20,10 +20,11 @@ from maskwright.algebra.inexact import Inexact
 from maskwright.algebra.inline_schemas import check_schemas
 from maskwright.algebra.lexers import NO_TEXT, Variants, explicit, has_no_text, placed
 from maskwright.algebra.rules import Rules, moved
-from maskwright.algebra.written import text_of
+from maskwright.algebra.written import text_of, textless
 from maskwright.base.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.ir.grammar import (
+    Boundary,
     Choice,
     Expr,
     Grammar,
@@ -190,8 +191,8 @@ class _Product:
 
     def reach_term(self, term: Term, state: int) -> list[int]:
         lexeme = term.lexeme
-        if isinstance(lexeme, Tokens):
-            raise Inexact(f"{lexeme} stands for itself, and has no text that another language could have")
+        if isinstance(lexeme, (Tokens, Boundary)):
+            raise textless(lexeme)
         if has_no_text(lexeme):
             return [state]
         if isinstance(lexeme, Words):
@@ -291,7 +292,7 @@ class _Product:
 
     def make_term(self, term: Term, state: int, end: int) -> Expr:
         lexeme = term.lexeme
-        assert not isinstance(lexeme, Tokens)
+        assert not isinstance(lexeme, (Tokens, Boundary))
         if has_no_text(lexeme):
             return term
         if isinstance(lexeme, Words):

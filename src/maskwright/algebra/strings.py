@@ -9,6 +9,8 @@ from maskwright.algebra.rules import Rules
 from maskwright.algebra.written import text_of, written
 from maskwright.base.deadline import check_time
 from maskwright.ir.grammar import (
+    AnyLexeme,
+    Boundary,
     FAIL,
     Choice,
     Expr,
@@ -157,9 +159,10 @@ class _Writing:
                     )
                 )
             return Switch(tuple([self.lexeme(each) for each in expr.lexemes]), tuple(cases))
-        return expr if has_no_text(expr.lexeme) else Term(self.lexeme(expr.lexeme))
+        lexeme = expr.lexeme
+        return expr if isinstance(lexeme, Boundary) or has_no_text(lexeme) else Term(self.lexeme(lexeme))
 
-    def lexeme(self, lexeme: Lexeme | Keyset | Words | Tokens) -> Lexeme:
+    def lexeme(self, lexeme: AnyLexeme) -> Lexeme:
         """The lexeme as it is written inside the string."""
         key = lexeme if isinstance(lexeme, (Keyset, Tokens)) else lexeme.key
         found = self.lexemes.get(key)

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from maskwright.algebra.inexact import Inexact
 from maskwright.base.deadline import check_time
-from maskwright.ir.grammar import Keyset, Lexeme, Spelling, Tokens, Words
+from maskwright.ir.grammar import AnyLexeme, Boundary, Keyset, Lexeme, Spelling, Words
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.regular.determinize import minimal_dfa
 from maskwright.regular.expressions import (
@@ -43,8 +43,8 @@ _QUOTE = Lit('"')
 _FEW = 4
 
 
-def text_of(lexeme: Lexeme | Keyset | Words | Tokens) -> Regular:
-    """The language of what is written for a lexeme.  Raises ``Inexact`` for tokens, and for words that are no UTF-8."""
+def text_of(lexeme: AnyLexeme) -> Regular:
+    """The language of what is written for a lexeme.  Raises ``Inexact`` for what has none (``textless``), and for words that are no UTF-8."""
     if isinstance(lexeme, Lexeme):
         return lexeme.regular if lexeme.spelling == "utf8" else quoted(lexeme.regular, lexeme.spelling)
     if isinstance(lexeme, Keyset):
@@ -54,7 +54,14 @@ def text_of(lexeme: Lexeme | Keyset | Words | Tokens) -> Regular:
         return quoted(alt(*map(Lit, lexeme.names)), lexeme.spelling)
     if isinstance(lexeme, Words):
         return alt(*[Lit(word_text(word)) for word, _ in lexeme.items()])
-    raise Inexact(f"{lexeme} stands for itself, and has no text that another language could have")
+    raise textless(lexeme)
+
+
+def textless(lexeme: AnyLexeme) -> Inexact:
+    """The error for tokens that stand for themselves, and for boundaries."""
+    if isinstance(lexeme, Boundary):
+        return Inexact("it has a grammar with a lexer beside or before another part, and each reads its own text")
+    return Inexact(f"{lexeme} stands for itself, and has no text that another language could have")
 
 
 def word_text(word: bytes) -> str:

@@ -25,9 +25,11 @@ from maskwright.compiling.lexeme_automata import (
 from maskwright.compiling.lexer_automaton import add_lexer, lexer_automaton
 from maskwright.compiling.token_sets import token_ids
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
-from maskwright.ir.adjacency import Adjacency, Places, check_apart
+from maskwright.ir.adjacency import BOUNDARY, Adjacency, Places
 from maskwright.ir.grammar import (
+    AnyLexeme,
     Body,
+    Boundary,
     Choice,
     Distinct,
     Expr,
@@ -211,7 +213,7 @@ class _Lowering:
     # --- lexemes
 
     @cython.cfunc
-    def term(self, lexeme: Lexeme | Keyset | Words | Tokens) -> int:
+    def term(self, lexeme: AnyLexeme) -> int:
         """An automaton; of a terminal of the lexer, its rank from -1 downwards."""
         rank = self.ranks.get(lexeme.key) if isinstance(lexeme, Lexeme) else None
         return self.automaton(lexeme) if rank is None else -1 - rank
@@ -226,8 +228,6 @@ class _Lowering:
         everywhere = list(range(count)) if begins else []
         handle = None if lexing.placed else self.lexer_for(lexing, None, (), opens=everywhere, begins=begins)
         adjacency = None if handle is not None and handle.clashes == [] else self.adjacency(rules)
-        if lexing.of:
-            check_apart(adjacency, [number for number, part in enumerate(lexing.of) for _ in part.terminals])
         if adjacency is None:
             if handle is None:
                 handle = self.lexer_for(lexing, None, (), opens=everywhere, begins=begins)
@@ -248,9 +248,11 @@ class _Lowering:
         if self.records:
             return list(range(256))
         found: set[int] = set()
-        tokens = {number for each, number in self.automaton_index.items() if isinstance(each, Tokens)}
+        no_bytes = {
+            number for each, number in self.automaton_index.items() if isinstance(each, (Tokens, Boundary))
+        }
         for number, automaton in enumerate(self.automata):
-            if number not in tokens:
+            if number not in no_bytes:
                 found.update(
                     [byte for byte in range(256) if automaton.ends(bytes([byte]), 0, 1) != ([], False)]
                 )
@@ -316,10 +318,16 @@ class _Lowering:
         places = Places()
         lexing = self.grammar.lexing
         placed = lexing.ignored if lexing is not None and lexing.placed else ()
+        boundaries = {
+            number for each, number in self.automaton_index.items() if isinstance(each, Boundary)
+        }
         for state in self.plain:
             place = places.add(state.final)
             # Of other lexemes, each has a number of its own, from -2 on.
-            terms = [(-1 - term if term < 0 else -2 - term, behind) for term, behind, _ in state.terms]
+            terms = [
+                (-1 - term if term < 0 else BOUNDARY - term if term in boundaries else -2 - term, behind)
+                for term, behind, _ in state.terms
+            ]
             # One that is ignored leads nowhere.
             places.terms[place] = [term for term in terms if term[0] not in placed]
             places.ignored[place] = [terminal for terminal, _ in terms if terminal in placed]
@@ -346,8 +354,8 @@ class _Lowering:
         return Adjacency(places, self.grammar.start)
 
     @cython.cfunc
-    def automaton(self, lexeme: Lexeme | Keyset | Words | Tokens) -> int:
-        key = lexeme if isinstance(lexeme, (Keyset, Tokens)) else lexeme.key
+    def automaton(self, lexeme: AnyLexeme) -> int:
+        key = lexeme if isinstance(lexeme, (Keyset, Tokens, Boundary)) else lexeme.key
         found = self.automaton_index.get(key)
         if found is None:
             if isinstance(lexeme, Lexeme):
@@ -356,6 +364,8 @@ class _Lowering:
                 handle = words_automaton(self.engine, lexeme)
             elif isinstance(lexeme, Tokens):
                 handle = self.engine.add_tokens(token_ids(lexeme, self.engine))
+            elif isinstance(lexeme, Boundary):
+                handle = self.engine.add_boundary(lexeme.opens_line)
             else:
                 names = [canonical_spelling(name) for name in in_time(lexeme.names)]
                 others = () if lexeme.other is None else (lexeme.other,)

@@ -185,6 +185,9 @@ class _Unpacker:
             need(not data, "tokens")
             tokens = self.tokens[len(self.automata)] = tokens_of(content)
             handle = self.engine.add_tokens(token_ids(tokens, self.engine))
+        elif kind == "boundary":
+            need(content in ([False], [True]) and not data, "boundaries")
+            handle = self.engine.add_boundary(content[0])
         else:
             check_automaton(kind, content, data, self.kinds)
             if kind == "lexer":

@@ -14,7 +14,7 @@ from operator import or_
 
 from maskwright._subsets import Alphabet, Edges, SubsetAutomaton
 from maskwright.base.deadline import check_time
-from maskwright.errors import GrammarError, LimitError
+from maskwright.errors import LimitError
 
 MANY_ITEMS = 16
 # Of the shipped grammars that stay below it, Python has 2 184, HTML 1 396.  Those that do not would pay a second for nothing.
@@ -24,13 +24,16 @@ _MUCH_WORK = 1_000 * _MANY_STATES
 # Places of a rule that is told apart by its calls, and of all of them then.  HTML, which gains most, has 40 rules of up to 12, and 7 213 places.
 _SMALL, _MANY_PLACES = 12, 10_000
 
+BOUNDARY = -(1 << 40)
+"""Numbers up to this one are boundaries (``grammar.Boundary``)."""
+
 
 @dataclass(slots=True)
 class Places:
     """The places in the rules of a grammar: what leads from each one to which others.
 
     Terminals of the lexer are numbers from 0; any negative number is a lexeme that is none.  -1 stands for a row of any such lexemes: of an
-    import, say, which is a rule with no more than that.
+    import, say, which is a rule with no more than that.  Boundaries have numbers of their own, and each is told apart.
     """
 
     terms: list[list[tuple[int, int]]] = field(default_factory=list)  # (terminal, next place)
@@ -94,7 +97,7 @@ class Adjacency:
         before = self._before(list(range(terminals)), terminals)
         found = 0
         for place, lasts in enumerate(before):
-            if any(terminal < 0 for terminal, _ in self.places.terms[place]):
+            if any(BOUNDARY < terminal < 0 for terminal, _ in self.places.terms[place]):
                 found |= lasts
         return members(found & ~(1 << terminals))
 
@@ -110,18 +113,6 @@ class Adjacency:
             follow = self.follow(terminals)
             return [(i if i < terminals else -1, each) for i, each in enumerate(follow) if each]
         return found
-
-    def apart(self, parts: list[int]) -> bool:
-        """Whether no parser state waits for terminals of two parts; ``parts``: by terminal, which one it is of.
-
-        As in ``contexts``, but terminals of one part are not told apart, and lexemes that are no terminals are.
-        """
-        flat = _flat(self.places)
-        for place, terms in enumerate(flat.terms):
-            flat.terms[place] = [(parts[each] if each >= 0 else each, target) for each, target in terms]
-            flat.ignored[place] = [parts[each] for each in flat.ignored[place]]
-        found = self._sets(flat, lexemes=True)
-        return found is not None and all(waits.bit_count() < 2 for _, waits in found)
 
     def states(self) -> list[tuple[int, int]] | None:
         """As ``contexts``, where lexemes that are no terminals are told apart; None: they are too many."""
@@ -208,7 +199,7 @@ class Adjacency:
             changed = False
             for last, found in enumerate(exits[place]):
                 for terminal, behind in places.terms[place]:
-                    if max(terminal, -1) not in bad[last]:
+                    if terminal <= BOUNDARY or max(terminal, -1) not in bad[last]:
                         found |= exits[behind][classes[terminal] if terminal >= 0 else -1]
                 for rule, behind in places.calls[place]:
                     for between in members(exits[places.starts[rule]][last]):
@@ -276,15 +267,6 @@ class Adjacency:
             place, _ = work.popitem()
             if look(place):
                 work.update(dict.fromkeys(users[place]))
-
-
-def check_apart(adjacency: Adjacency | None, parts: list[int]) -> None:
-    """Raises ``GrammarError`` where terminals of two grammars may be waited for at one place (``Adjacency.apart``)."""
-    if adjacency is None or not adjacency.apart(parts):
-        raise GrammarError(
-            "grammars with a lexer must be told apart by what comes before them, as their terminals must not compete: let each "
-            "begin behind a text of its own, or use lexer='dynamic'"
-        )
 
 
 def _flat(places: Places) -> Places:
@@ -388,14 +370,14 @@ def _determinized(
             sorted(
                 each
                 for number, (terminal, _) in enumerate(symbols)
-                if terminal < 0
+                if BOUNDARY < terminal < 0
                 for each in minterms[number]
             )
         )
     nowhere = len(flat.terms)
     edges = Edges(
         [
-            (place, numbers[terminal if lexemes else max(terminal, -1), True], target)
+            (place, numbers[terminal if lexemes or terminal <= BOUNDARY else max(terminal, -1), True], target)
             for place, terms in enumerate(flat.terms)
             for terminal, target in terms
         ]

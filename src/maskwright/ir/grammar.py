@@ -162,10 +162,28 @@ class Tokens:
 
 
 @dataclass(frozen=True)
-class Term:
-    """A lexeme, or a token."""
+class Boundary:
+    """A place between two texts, read by no byte: behind it the longest match begins anew.
 
-    lexeme: Lexeme | Keyset | Words | Tokens
+    What is waited for behind it does not compete with what is waited for before it, nor with what is behind another one (``key``).
+    ``opens_line``: a line begins there, of a text with blocks by indentation.  Only in a grammar with a lexer.
+    """
+
+    key: Hashable
+    opens_line: bool = False
+
+    def __str__(self) -> str:
+        return "a boundary"
+
+
+AnyLexeme = Lexeme | Keyset | Words | Tokens | Boundary
+
+
+@dataclass(frozen=True)
+class Term:
+    """A lexeme, a token, or a boundary."""
+
+    lexeme: AnyLexeme
 
 
 @dataclass(frozen=True)
