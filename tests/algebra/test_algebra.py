@@ -328,8 +328,6 @@ REFUSED = {
     "two grammars": (CONTEXT_FREE & PALINDROME, GrammarError, "both context-free.*cannot be decided.*GrammarConstraint"),
     "a complement": (~CONTEXT_FREE, GrammarError, "complement only if it is regular.*'root' contains itself"),
     "a difference": (mw.Regex("x*") - CONTEXT_FREE, GrammarError, "taken away if it is regular"),
-    "a lexer in front": (KEYWORD + mw.Regex("x"), GrammarError, "longest match would read on"),
-    "two lexers at one place": (KEYWORD | WORDS, GrammarError, "told apart by what comes before"),
     "undeclared members": (OPEN & mw.Regex(".{3,9}"), GrammarError, "no two undeclared members.*additional_properties"),
     "different items": (DIFFERENT & mw.Regex(".{3,9}"), GrammarError, "uniqueItems"),
     "blocks": (INDENTED & mw.Regex("(?s).{3,9}"), GrammarError, "column"),

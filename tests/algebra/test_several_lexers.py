@@ -208,7 +208,7 @@ CASES = {
     ),
     "blocks in a row": Case(BLOCKS * 2, in_rows(of(BLOCKS), of(BLOCKS)), "fi\n ", 7),
     "blocks in front of blanks": Case(
-        BLOCKS + R(" +|\n-"), in_rows(of(BLOCKS), lambda t: t == "\n-" or bool(t) and not t.strip(" ")), "fi\n -", 7
+        BLOCKS + R(" +|\n-"), in_rows(of(BLOCKS), lambda t: t == "\n-" or (bool(t) and not t.strip(" "))), "fi\n -", 7
     ),
     "blocks in a string": Case(J(BLOCKS), string(BLOCKS), ('"', "f", "i", "\\n", " "), 9),
     "blocks in a string in a string": Case(

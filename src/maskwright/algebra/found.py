@@ -17,17 +17,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from maskwright.algebra.automaton import Moves
-from maskwright.algebra.inexact import Inexact
 from maskwright.algebra.rule_places import neighbours
 from maskwright.algebra.rules import Rules, moved
 from maskwright.algebra.written import text_of, textless, word_text
 from maskwright.base.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.ir.grammar import (
-    Boundary,
     EMPTY,
     FAIL,
     Body,
+    Boundary,
     Choice,
     Distinct,
     Expr,

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from maskwright.algebra.automaton import Moves, States
 from maskwright.algebra.forbidden import without_phrases
-from maskwright.algebra.found import Found, FoundStates, Phrases, leaves_of
+from maskwright.algebra.found import Found, FoundStates, Phrases, Shared, leaves_of
 from maskwright.algebra.inexact import Inexact
 from maskwright.algebra.inline_schemas import check_schemas
 from maskwright.algebra.lexers import NO_TEXT, Variants, explicit, has_no_text, placed
@@ -71,6 +71,8 @@ def with_phrases(
     Raises ``Shared`` where a phrase may lie in two lexemes, and the errors of ``product``.
     """
     _check_captures(grammar)
+    if grammar.has_boundaries():
+        raise Shared("a phrase may lie on both sides of a place where a grammar with a lexer begins or ends")
     lexing = grammar.lexing
     phrases = Phrases([*required, *forbidden], limits)
     is_restricted = lexing is not None and not required and not grammar.captures and not lexing.of
@@ -191,9 +193,9 @@ class _Product:
 
     def reach_term(self, term: Term, state: int) -> list[int]:
         lexeme = term.lexeme
-        if isinstance(lexeme, (Tokens, Boundary)):
+        if isinstance(lexeme, Tokens):
             raise textless(lexeme)
-        if has_no_text(lexeme):
+        if isinstance(lexeme, Boundary) or has_no_text(lexeme):
             return [state]
         if isinstance(lexeme, Words):
             return list(self.states.words(lexeme, state))
@@ -292,8 +294,8 @@ class _Product:
 
     def make_term(self, term: Term, state: int, end: int) -> Expr:
         lexeme = term.lexeme
-        assert not isinstance(lexeme, (Tokens, Boundary))
-        if has_no_text(lexeme):
+        assert not isinstance(lexeme, Tokens)
+        if isinstance(lexeme, Boundary) or has_no_text(lexeme):
             return term
         if isinstance(lexeme, Words):
             return Term(self.states.words(lexeme, state)[end])

@@ -9,9 +9,9 @@ from maskwright.algebra.rules import Rules
 from maskwright.algebra.written import text_of, written
 from maskwright.base.deadline import check_time
 from maskwright.ir.grammar import (
+    FAIL,
     AnyLexeme,
     Boundary,
-    FAIL,
     Choice,
     Expr,
     Grammar,

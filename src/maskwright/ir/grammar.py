@@ -483,6 +483,11 @@ class Grammar:
         lexemes = [body.lexeme for body in self._leaves(terms=True) if isinstance(body, Term)]
         return list(dict.fromkeys(lexeme for lexeme in lexemes if isinstance(lexeme, Tokens)))
 
+    def has_boundaries(self) -> bool:
+        """Whether a boundary stands in some rule."""
+        leaves = self._leaves(terms=True)
+        return any(isinstance(body, Term) and isinstance(body.lexeme, Boundary) for body in leaves)
+
     def _leaves(self, terms: bool) -> list[Expr]:
         """The imports in rules, in order; with ``terms``, these as well."""
         leaves: list[Expr] = []
