@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import random
+import re
 from collections.abc import Callable
 
 import pytest
@@ -198,6 +199,22 @@ CASES = {
         BRACKETS + NAMES + BRACKETS | R("f"),
         either(in_rows(of(BRACKETS), of(NAMES), of(BRACKETS)), lambda t: t == "f"),
         ("(", "x", ")", "if", "f", " "), 6
+    ),
+    "what is cut out": Case(
+        (R("i") + NAMES + R("[f ]")) & R("i?i.*f.?"),
+        lambda t: re.fullmatch("i?i.*f.?", t) is not None
+        and in_rows(lambda s: s == "i", of(NAMES), lambda s: s in ("f", " "))(t),
+        "if ", 8
+    ),
+    "what is left out": Case(
+        (NAMES | R("[fi]+") | NAMES + R("=")) - mw.Contains(["fi"]) - mw.Contains(["if="]),
+        lambda t: "fi" not in t and "if=" not in t
+        and either(of(NAMES), lambda s: s != "" and not s.strip("if"), in_rows(of(NAMES), lambda s: s == "="))(t),
+        "if =", 7
+    ),
+    "what is left of a row": Case(
+        (LIST * (1, 3)) & R(".*ff.*"),
+        lambda t: "ff" in t and any(in_rows(*[of(LIST)] * n)(t) for n in (1, 2, 3)), "if,", 8
     ),
     "modes": Case(R("f") + MODES + R("[)f]"), in_rows(lambda t: t == "f", of(MODES), lambda t: t in (")", "f")), "()fi =", 7),
     "blocks": Case(R("i") + BLOCKS + R("="), in_rows(lambda t: t == "i", of(BLOCKS), lambda t: t == "="), "fi\n =", 8),
