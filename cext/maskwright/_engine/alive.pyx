@@ -37,7 +37,7 @@ from maskwright._engine.threads cimport (
 from maskwright._engine.costs cimport (
     cost_lexeme, cost_node, cost_parser, cost_plain, costs_prepare, shortest_try_lexeme
 )
-from maskwright._engine.rest_facts cimport A_TERMINAL, local_leads_to
+from maskwright._engine.rest_facts cimport local_is_lexed
 from maskwright._engine.distinct cimport distinct_clean
 from maskwright._engine.clash_free cimport thread_is_free
 
@@ -87,7 +87,7 @@ cdef cbool node_is_sure(Core* core, int32_t start) noexcept nogil:
         for back in program.nodes[id].returns:
             if back.local == ACCEPT:
                 continue
-            if not local_leads_to(core, A_TERMINAL, program.locals[back.local]):
+            if not local_is_lexed(core, program.locals[back.local]):
                 if seen.count(back.node) == 0:
                     seen[back.node] = 1
                     work.push_back(back.node)
@@ -118,7 +118,7 @@ cdef cbool thread_is_embedded(Core* core, LexState* lex, int32_t parser) noexcep
             lex == NULL and (state.lexer != NULL or state.starts.empty())):
         return False
     for item in state.items:
-        if local_leads_to(core, A_TERMINAL, core.program.locals[item.local]) or not node_is_sure(core, item.node):
+        if local_is_lexed(core, core.program.locals[item.local]) or not node_is_sure(core, item.node):
             return False
     return not state.items.empty()
 

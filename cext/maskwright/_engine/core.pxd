@@ -1,6 +1,6 @@
 # The data of a compiled grammar on a vocabulary: threads, matcher states, masks, and how an operation ended.
 
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.atomic cimport atomic
 from libcpp.unordered_map cimport unordered_map
@@ -58,13 +58,14 @@ cdef cppclass FrameMask:
     vector[uint32_t] ends          # nodes with others below
 
 cdef cppclass RestFacts:
-    # Where something may come (rest_facts.pyx).
-    vector[char] plain             # by plain state: in the rest of its rule; empty: not known
-    vector[char] rules
+    # What may come, as bits (rest_facts.pyx).
+    vector[uint64_t] plain         # by plain state: in the rest of its rule; empty: not known
+    vector[uint64_t] rules
+    unordered_map[int32_t, uint64_t] nodes     # by GSS node: behind a return to it, the boundaries alone
 
-cdef cppclass BoundaryTokens:
-    # The tokens that may go on behind a boundary (boundaries.pyx).
-    cbool known
+cdef cppclass CrossingTokens:
+    # The tokens that may run over some boundaries (boundaries.pyx).
+    uint64_t over
     Trie trie
 
 cdef cppclass CoreFacts:
@@ -72,9 +73,7 @@ cdef cppclass CoreFacts:
     Interner alive                 # whether it can be completed, by thread (alive.pyx, distinct.pyx): 1 or 0
     Interner shut_in               # what cannot be left for a terminal, by lexer states (alive.pyx)
     Interner embedded              # whether all that comes behind a rule can be completed, by GSS node (alive.pyx): 1 or 0
-    RestFacts lexed                # where a terminal of the lexer may come
-    RestFacts bounded              # where a boundary may come
-    Interner bounded_nodes         # by GSS node: 1 or 0
+    RestFacts rests
     vector[char] free              # by plain state: whether terminals without clashes lead to the end of its rule (clash_free.pyx)
     vector[char] free_rules        # the same by rule
     vector[char] free_nodes        # by GSS node: whether they lead from a return to it to the end of the text
@@ -163,7 +162,7 @@ cdef cppclass Core:
     CoreFacts facts
     FrameMasks frames
     LexedPlans plans
-    BoundaryTokens boundaries
+    BlockPool[CrossingTokens] crossing
     MaskScratch scratch
     CoreLimits limits
     Generation generation

@@ -18,7 +18,7 @@ from maskwright._engine.program cimport (
 )
 from maskwright._engine.stacks cimport state_behind
 from maskwright._engine.core cimport FrameMask, Thread, thread_at
-from maskwright._engine.rest_facts cimport A_TERMINAL, local_leads_to
+from maskwright._engine.rest_facts cimport local_is_lexed
 from maskwright._engine.alive cimport node_is_sure, threads_step
 from maskwright._engine.states cimport (
     frame_state, mask_behind, mask_flatten, mask_join_bits, mask_open, mask_walk, threads_pending
@@ -75,7 +75,7 @@ cdef cbool frames_fit(Core* core, const vector[Thread]& start) noexcept nogil:
     for i in range(state.items.size()):
         local = core.program.locals[state.items[i].local]
         if not frame_begins(local) or (core.program.lexer != NULL and (
-                local_leads_to(core, A_TERMINAL, local) or not node_is_sure(core, state.items[i].node))):
+                local_is_lexed(core, local) or not node_is_sure(core, state.items[i].node))):
             return False
     return state.guards.empty()
 

@@ -45,8 +45,8 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
             + <int64_t>(core.state_ids.bytes() + core.facts.alive.bytes() + core.facts.shut_in.bytes() + core.facts.embedded.bytes()
                         + core.facts.careless.bytes() + core.facts.powers.bytes()
                         + core.costs.embedded.bytes()
-                        + core.facts.endless.bytes() + core.facts.lexed.plain.size() + core.facts.lexed.rules.size()
-                        + core.facts.bounded_nodes.bytes()
+                        + core.facts.endless.bytes() + 8 * (core.facts.rests.plain.size() + core.facts.rests.rules.size())
+                        + MAP_ENTRY * core.facts.rests.nodes.size()
                         + core.facts.free.size() + core.facts.free_rules.size() + core.facts.free_nodes.size()
                         + core.facts.free_threads.bytes()
                         + core.tracker.state_ids.bytes()
@@ -115,7 +115,6 @@ cdef Core* core_new(Index* index) except NULL:
     core.program.index = index
     core.program.lexer = NULL
     core.program.has_tokens = core.program.has_boundaries = False
-    core.boundaries.known = False
     core.program.held = 0
     core.program.most_bytes = NO_LIMIT
     core.away = False

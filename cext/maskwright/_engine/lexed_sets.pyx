@@ -24,7 +24,7 @@ from maskwright._engine.values cimport UNKNOWN_TEXT
 from maskwright._engine.stacks cimport state_goto
 from maskwright._engine.core cimport Thread, thread_at
 from maskwright._engine.threads cimport threads_normalize
-from maskwright._engine.rest_facts cimport thread_meets_boundary
+from maskwright._engine.rest_facts cimport thread_boundaries
 from maskwright._engine.alive cimport threads_keep_alive, threads_step
 from maskwright._engine.states cimport matcher_intern
 from maskwright._engine.set_states cimport EndedRest, TokenEnds
@@ -277,7 +277,7 @@ cdef void lexed_behind(Core* core, Sets* sets, const Trie* trie, uint32_t first,
     cdef size_t i
     start.lex = thread.lex
     start.lookahead = thread.lookahead
-    if program.has_boundaries and thread_meets_boundary(core, thread):
+    if program.has_boundaries and thread_boundaries(core, thread):
         lexed_walk(core, sets, trie, first, last, thread, out)
         return
     if start.lex == NULL and state.starts.empty():

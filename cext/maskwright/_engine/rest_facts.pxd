@@ -1,12 +1,12 @@
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 from libcpp cimport bool as cbool
 
 from maskwright._engine.core cimport Core, Thread
-from maskwright._engine.program cimport DottedItem
+from maskwright._engine.program cimport DottedItem, Program
 
 cdef enum:
-    A_TERMINAL = 0         # of the lexer
-    A_BOUNDARY = 1
+    MANY_BOUNDARIES = 62   # of which the others have the bit of the last one
 
-cdef cbool local_leads_to(Core* core, int32_t what, const DottedItem* local) noexcept nogil
-cdef cbool thread_meets_boundary(Core* core, const Thread& thread) noexcept nogil
+cdef uint64_t term_fact(const Program* program, int32_t automaton) noexcept nogil
+cdef cbool local_is_lexed(Core* core, const DottedItem* local) noexcept nogil
+cdef uint64_t thread_boundaries(Core* core, const Thread& thread) noexcept nogil
