@@ -132,6 +132,12 @@ cdef cbool lookahead_passes_terminal(LexState* lookahead, int32_t terminal) noex
                                  and (lookahead_is_harmless(lookahead, NO_TAG) or lookahead_is_harmless(lookahead, terminal)))
 
 
+cdef cbool lookahead_passes_both(LexState* lookahead, const string& gap, int32_t terminal) noexcept nogil:
+    # Whether it lets a gap and a terminal's sample pass.  In a lexer of several grammars, samples of others never come behind the gap.
+    return lookahead != LEX_DEAD and lookahead_read(&lookahead, gap) and (
+        lookahead == NULL or lookahead_passes_terminal(lookahead, terminal))
+
+
 cdef cbool lexer_opens(LexState* ended, int32_t terminal) noexcept nogil:
     # Whether the lookahead behind a terminal (NO_TAG: not known) lets pass the lexemes that no lexer reads and that may come there: it
     # dies at their first byte.
@@ -241,7 +247,8 @@ cdef cbool lexer_follows(LexState* ended, int32_t behind) noexcept nogil:
     if lookahead_passes_terminal(ended, behind):
         return True
     for i in range(lexer.samples.gaps.size()):
-        if lexer.samples.serves[i][behind] and lookahead_passes(ended, lexer.samples.gaps[i]):
+        if lexer.samples.serves[i][behind] and (
+                lookahead_passes(ended, lexer.samples.gaps[i]) or lookahead_passes_both(ended, lexer.samples.gaps[i], behind)):
             return True
     return False
 

@@ -7,10 +7,11 @@ which is a question for the grammar, and so is whether it can always go on witho
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
+from types import MappingProxyType
 
 from maskwright._subsets import Alphabet, Edges, SubsetAutomaton
 from maskwright.base.deadline import check_time
@@ -82,10 +83,14 @@ class Adjacency:
         self.start_rule = start_rule
 
     def follow(self, terminals: int) -> list[int]:
-        """By terminal, the set of those that may come behind it; then those that may come first, and those behind
-        lexemes that are no terminals."""
-        behind = [0] * (terminals + 2)
-        before = self._before(list(range(terminals)), terminals + 1, terminals)
+        """By terminal, the set of those that may come behind it; then those that may come first, those behind
+        lexemes that are no terminals, and those behind each boundary."""
+        boundaries = sorted(
+            {each for terms in self.places.terms for each, _ in terms if each <= BOUNDARY}, reverse=True
+        )
+        behind = [0] * (terminals + 2 + len(boundaries))
+        bounded = {each: terminals + 2 + number for number, each in enumerate(boundaries)}
+        before = self._before(list(range(terminals)), terminals + 1, terminals, bounded)
         for place, lasts in enumerate(before):
             added = self.places.awaited(place)
             for last in members(lasts) if added else ():
@@ -211,8 +216,15 @@ class Adjacency:
         self._until_nothing_changes(look)
         return exits
 
-    def _before(self, classes: list[int], others: int, nothing: int | None = None) -> list[int]:
-        """By place: the classes that may come last before it; ``nothing``: that of the start, if it is one of its own."""
+    def _before(
+        self,
+        classes: list[int],
+        others: int,
+        nothing: int | None = None,
+        bounded: Mapping[int, int] = MappingProxyType({}),
+    ) -> list[int]:
+        """By place: the classes that may come last before it; ``nothing``: that of the start, if it is one of its own;
+        ``bounded``: those of boundaries."""
         places = self.places
         # Behind a place, to the end of its rule: what may come last, and whether nothing needs to.
         lasts, empty = [0] * len(places.final), list(places.final)
@@ -222,7 +234,7 @@ class Adjacency:
         def look(place: int) -> bool:
             found, ends = lasts[place], empty[place]
             for terminal, behind in places.terms[place]:
-                found |= lasts[behind] | (_bit(classes, terminal, others) if empty[behind] else 0)
+                found |= lasts[behind] | (_bit(classes, terminal, others, bounded) if empty[behind] else 0)
             for rule, behind in places.calls[place]:
                 start = places.starts[rule]
                 found |= lasts[behind] | (lasts[start] if empty[behind] else 0)
@@ -239,7 +251,7 @@ class Adjacency:
             place = work.popleft()
             waiting[place] = False
             here = before[place]
-            moves = [(behind, _bit(classes, terminal, others)) for terminal, behind in places.terms[place]]
+            moves = [(behind, _bit(classes, terminal, others, bounded)) for terminal, behind in places.terms[place]]
             for rule, behind in places.calls[place]:
                 start = places.starts[rule]
                 moves += [(start, here), (behind, lasts[start] | (here if empty[start] else 0))]
@@ -395,8 +407,8 @@ def _determinized(
     return automaton, read, waits
 
 
-def _bit(classes: list[int], terminal: int, others: int) -> int:
-    return 1 << (classes[terminal] if terminal >= 0 else others)
+def _bit(classes: list[int], terminal: int, others: int, bounded: Mapping[int, int]) -> int:
+    return 1 << (classes[terminal] if terminal >= 0 else bounded.get(terminal, others))
 
 
 def members(bits: int) -> list[int]:
