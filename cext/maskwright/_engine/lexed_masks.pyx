@@ -500,7 +500,7 @@ cdef void mask_lexed(Core* core, const vector[Thread]& given, Mask* mask) noexce
     core.scratch.open.clear()
     if core.program.has_boundaries:
         threads_behind_boundaries(core, given, threads)
-        mask_add_crossing(core, given, mask)
+        mask_add_crossing(core, threads, mask)
     for i in range(threads.size()):
         if threads[i].lookahead == NULL:
             lexed_without_lookahead(core, threads, mask, threads[i], threads.size() == 1)
