@@ -16,10 +16,12 @@ from maskwright._engine.token_index cimport forks_passed
 from maskwright._engine.longest_match cimport lexer_of
 from maskwright._engine.program cimport ACCEPT, DottedItem, LOCAL_PLAIN, NO_STATE, ParserState
 from maskwright._engine.tracker cimport guard_free
-from maskwright._engine.core cimport CoreLimits
-from maskwright._engine.threads cimport TOKEN_MARK
+from maskwright._engine.core cimport CoreLimits, Thread
+from maskwright._engine.threads cimport threads_behind_boundaries, TOKEN_MARK
 from maskwright._engine.distinct_masks cimport distinct_fillable
-from maskwright._engine.generations cimport check_outcome, core_bytes, core_enter_turns, core_leave, core_new, core_open, lexeme_is_swollen
+from maskwright._engine.generations cimport (
+    check_outcome, core_bytes, core_enter_turns, core_leave, core_lock, core_new, core_open, lexeme_is_swollen
+)
 from maskwright._engine.tasks cimport core_let_go
 from maskwright._engine.tables cimport Tables, link_tables
 
@@ -311,13 +313,16 @@ cdef class CompiledCore:
 # A *place* is (kind, index) of a dotted item; `rule_places` says which rule it is in.
 
 cdef void explain_threads(Core* core, int32_t id, vector[int32_t]& out) noexcept nogil:
-    # By thread: parser state, whether a lexeme has begun.
+    # By thread, those behind boundaries included: parser state, whether a lexeme has begun.
+    cdef vector[Thread] threads
     cdef size_t i
-    core.index.lock.lock_shared()
-    for i in range(core.states[id].threads.size()):
-        out.push_back(core.states[id].threads[i].parser)
-        out.push_back(core.states[id].threads[i].lex != NULL)
-    core.index.lock.unlock_shared()
+    core_lock(core)
+    threads = core.states[id].threads
+    threads_behind_boundaries(core, core.states[id].threads, threads)
+    core.index.lock.unlock()
+    for i in range(threads.size()):
+        out.push_back(threads[i].parser)
+        out.push_back(threads[i].lex != NULL)
 
 
 cdef void explain_items(Core* core, int32_t parser, vector[int32_t]& out) noexcept nogil:

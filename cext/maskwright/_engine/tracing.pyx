@@ -17,7 +17,7 @@ from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_goes_on, lex_keeps_text, lex_next
 from maskwright._engine.longest_match cimport lexer_of, lexer_skips, lookahead_join, lookahead_step
 from maskwright._engine.program cimport (
-    INDENTED_BEFORE, INDENTED_DONE, INDENTED_INSIDE, DottedItem, LOCAL_INDENTED, NO_STATE, ParserState
+    INDENTED_BEFORE, INDENTED_DONE, INDENTED_INSIDE, DottedItem, LOCAL_INDENTED, NO_KEY, NO_STATE, ParserState
 )
 from maskwright._engine.rules cimport (
     dotted_waits, parse_advance, parse_expand, parse_guard, parse_local, parse_rule_start
@@ -212,6 +212,32 @@ cdef class Tracer:
         check_outcome(outcome, self.core)
         return [(self.thread_number(found[i].thread), self.event_number(found[i].event)) for i in range(found.size())]
 
+    def boundaries(self, int32_t thread):
+        """The threads behind the boundaries that one is at: (thread, event that led there)."""
+        cdef Thread before
+        cdef Event event
+        cdef LexState* boundary
+        cdef vector[Traced] found
+        cdef size_t i
+        cdef int32_t parser
+        cdef Outcome outcome
+        self.check(thread, self.threads.size(), "thread")
+        before = self.threads[thread]
+        memset(&event, 0, sizeof(Event))
+        event.column = -1
+        if before.lex != NULL or not self.core.program.has_boundaries:
+            return []
+        with nogil:
+            core_enter(self.core)
+            for boundary in self.core.program.states[before.parser].boundaries:
+                event.automaton = boundary.automaton
+                parser = state_goto(self.core.program, before.parser, boundary.automaton, 0, NO_KEY)
+                if parser != NO_STATE:
+                    trace_add(thread_at(parser, NULL), event, found)
+            outcome = core_leave(self.core)
+        check_outcome(outcome, self.core)
+        return [(self.thread_number(found[i].thread), self.event_number(found[i].event)) for i in range(found.size())]
+
     def thread(self, int32_t thread):
         """(whether it can be completed, whether it is inside a lexeme, whether that may be an ignored one)."""
         cdef cbool alive, skips
@@ -287,6 +313,21 @@ cdef class Tracer:
                 parse_advance(self.core.program, local, read.automaton, read.tag, read.key, found)
             self.core.index.lock.unlock()
         return found
+
+    def ends_lines(self, int32_t local):
+        """Whether a dotted item waits for what may end a line in any column: a quote around a text of lines, or a boundary."""
+        cdef DottedItem* found
+        cdef int32_t terminal
+        cdef cbool ends
+        self.check(local, self.core.program.locals.size(), "dotted item")
+        with nogil:
+            core_lock(self.core)
+            found = parse_expand(self.core.program, local)
+            ends = not found.boundaries.empty()
+            for terminal in found.terminals:
+                ends = ends or terminal == lexer_of(self.core.program.lexer).quote
+            self.core.index.lock.unlock()
+        return bool(ends)
 
     def line(self, int32_t local, int32_t column, int32_t indent):
         """A dotted item that waits behind a newline, its block being in column ``indent``: (where it is in a line in

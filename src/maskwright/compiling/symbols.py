@@ -137,6 +137,7 @@ class Symbols:
         self._places: dict[int, tuple[bool, bool, list[tuple[int, int]], int]] = {}
         self._first: dict[int, tuple[int, bool]] = {}
         self._steps: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self._boundaries: dict[int, list[tuple[int, int]]] = {}
         self._moves: dict[tuple[int, int], list[int]] = {}
         self._events: dict[int, tuple[int, int, bool]] = {}
         self._waiting: dict[tuple[int, int], bool] = {}
@@ -166,6 +167,12 @@ class Symbols:
         found = self._steps.get((thread, byte))
         if found is None:
             found = self._steps[thread, byte] = self._tracer.step(thread, byte)
+        return found
+
+    def _over(self, thread: int) -> list[tuple[int, int]]:
+        found = self._boundaries.get(thread)
+        if found is None:
+            found = self._boundaries[thread] = self._tracer.boundaries(thread)
         return found
 
     def _move(self, local: int, event: int) -> list[int]:
@@ -271,10 +278,32 @@ class Symbols:
                 known = kernel.get(place)
                 kernel[place] = here if known is None else _meet(known, here)
 
+    def _over_boundaries(self, threads: list[_Thread], at: int) -> list[_Thread]:
+        """Threads, and those behind the boundaries that they are at."""
+        out = list(threads)
+        for each in threads:
+            work = [each] if each[2] < 0 else []
+            reached = {each[0]}
+            for thread, column, _ in work:
+                for target, event in self._over(thread):
+                    if target not in reached:
+                        reached.add(target)
+                        kernel: dict[_Place, Found] = {}
+                        self._behind(column, event, at, at, kernel)
+                        work.append((target, _Column(self, kernel, at), -1))
+            out += work[1:]
+        return out
+
     def _line(self, column: _Parts, line: int, end: int) -> _Parts:
         """What of a column behind a newline can stand in a line that begins in column ``line`` (cext/maskwright/_engine/stacks.pyx)."""
         kept: dict[_Place, Found] = {}
-        complete = self._line(column, 0, end).complete if line else None
+        complete: Found | None = None
+        if line:
+            ended = self._line(column, 0, end)
+            complete = ended.complete
+            kept = {
+                place: found for place, found in ended.waiting.items() if self._tracer.ends_lines(place[0])
+            }
         while True:
             if not line and column.complete is not None:
                 complete = column.complete if complete is None else _meet(complete, column.complete)
@@ -309,6 +338,7 @@ class Reading:
         """The reading behind ``data``.  Raises ``MaskwrightError`` where the text leaves the language."""
         symbols, threads, at = self._symbols, self._threads, self.length
         for byte in data:
+            threads = symbols._over_boundaries(threads, at)
             at += 1
             inside: dict[tuple[int, int, int], _Thread] = {}
             ended: dict[tuple[int, int], dict[_Place, Found]] = {}
