@@ -299,6 +299,31 @@ def test_reading_changes_nothing() -> None:
     assert (start.length, there.length, other.length) == (0, 5, 7)
 
 
+PAIRS = mw.Lark('start: pair ("," pair)*\npair: NAME "=" NUM\nNAME: /[a-z]+/\nNUM: /[0-9]+/\n%ignore " "')
+LINES = mw.Lark(
+    'start: (NAME _NEWLINE | "i" _NEWLINE _INDENT start _DEDENT)+\nNAME: "f"\n_NEWLINE: /(\\n *)+/\n'
+    '%declare _INDENT _DEDENT\n%ignore " "'
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "found"),
+    [
+        (mw.Regex("x:") + PAIRS, "x:a=1, b=2", ["a=1", "b=2"]),
+        (PAIRS + mw.Regex(",?"), "a=1, b=2,", ["a=1", "b=2"]),
+        (PAIRS * (2, 3), "a=1,b=2c=3 d=4", ["a=1", "b=2", "c=3", "d=4"]),
+        (mw.Optional(PAIRS) | mw.Regex("a=") + PAIRS, "a=b=1", ["b=1"]),
+        (mw.Regex("x") + LINES + mw.Regex("-"), "xi\n f\n  -", ["f"]),
+        (mw.JsonString(LINES), '"i\\n f\\n  "', ["f"]),
+    ],
+)
+def test_symbols_of_parts_of_expressions(source: mw.Source, text: str, found: list[str]) -> None:
+    reading = Symbols(mw.compile(source, BYTES)).start.read(text.encode())
+    spans = [each for each in reading.occurrences_at_end() or () if each.symbol in ("pair", "NAME")]
+    wanted = [each for each in spans if each.symbol == ("NAME" if "f" in found else "pair")]
+    assert [text[each.start : each.end] for each in wanted] == found
+
+
 def test_bad_input() -> None:
     grammar = mw.compile_lark(CALCULATOR, BYTES)
     with pytest.raises(mw.GrammarError, match="no symbol 'nosuch'; it has start, statement"):
@@ -318,6 +343,7 @@ def test_numbers_that_were_never_given_out() -> None:
     for call in (
         lambda: tracer.step(7, 0), lambda: tracer.thread(-1), lambda: tracer.event(0), lambda: tracer.waits(0, 9),
         lambda: tracer.place(10**6), lambda: tracer.rule(10**6), lambda: tracer.advance(0, 0), lambda: tracer.line(-1, 0, 0),
+        lambda: tracer.boundaries(7), lambda: tracer.ends_lines(-1),
     ):  # fmt: skip
         with pytest.raises(IndexError, match="there is no"):
             call()

@@ -14,7 +14,6 @@ from libcpp.unordered_map cimport unordered_map
 
 from maskwright._engine.containers cimport priority_queue
 from maskwright._engine.sizes cimport bits_has
-from maskwright._engine.limits cimport deadline_look
 from maskwright._engine.turns cimport turn_late
 from maskwright._engine.lexemes cimport Hypothesis, LexState
 from maskwright._engine.lexeme_texts cimport FORM_UTF8_SETTLED, LEX_DEAD
@@ -23,7 +22,7 @@ from maskwright._engine.shortest_match cimport UNREACHED
 from maskwright._engine.longest_match cimport Lexer, lexer_is_sure, lexer_matched, lexer_of, lookahead_passes_terminal
 from maskwright._engine.longest_match_walks cimport lexer_ignores
 from maskwright._engine.program cimport (
-    ACCEPT, cost_add, Costs, Item, LOCAL_PLAIN, LOCAL_RECORD, LOCAL_REPEATED, NO_KEY, NO_STATE, ParserState, Program, Return
+    ACCEPT, cost_add, Costs, Item, LOCAL_PLAIN, NO_KEY, NO_STATE, ParserState, Program, Return
 )
 from maskwright._engine.stacks cimport lex_in_newline, state_behind_boundaries, state_deep, state_from_kernel, state_goto, state_opens_line
 from maskwright._engine.tracked cimport is_tracked

@@ -66,8 +66,7 @@ cdef cbool text_plain_does(LexState* state) noexcept nogil:
 
 
 cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool* found) noexcept nogil:
-    # The shortest bytes, one at least, from `start` to a state that accepts `tag` (NO_TAG: anything): breadth first, as long as
-    # there are few states.  `out` is appended to.
+    # Appends the shortest bytes, one at least, from `start` to a state that accepts `tag` (NO_TAG: any): breadth first among few states.
     cdef vector[LexState*] queue
     cdef vector[pair[int32_t, uint8_t]] origin
     cdef unordered_map[int64_t, char] seen
@@ -83,11 +82,9 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
     if start.automaton.kind == KIND_WORDS:
         words_shortest(start, tag, out, found)
         return
-    if start.automaton.kind == KIND_TOKENS:
-        tokens_spell(start.automaton.token_set.ids[0], out)
-        found[0] = True
-        return
-    if start.automaton.kind == KIND_BOUNDARY:
+    if start.automaton.kind in (KIND_TOKENS, KIND_BOUNDARY):
+        if start.automaton.kind == KIND_TOKENS:
+            tokens_spell(start.automaton.token_set.ids[0], out)
         found[0] = True
         return
     queue.push_back(start)

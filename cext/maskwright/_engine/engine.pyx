@@ -32,7 +32,7 @@ from maskwright._engine.keyset cimport key_start
 from maskwright._engine.lexeme_sets cimport lexsets_free
 from maskwright._engine.lexeme_state cimport lex_goes_on, lex_next, lexeme_again, words_begin
 from maskwright._engine.lexeme_walks cimport masktable_free
-from maskwright._engine.longest_match cimport Lexer, RefusalGuard, lexer_of
+from maskwright._engine.longest_match cimport Lexer, RefusalGuard, lexer_of, terminal_sets
 from maskwright._engine.longest_match_samples cimport lexer_again, lexer_prepare
 from maskwright._engine.longest_match_walks cimport lex_free
 from maskwright._engine.core cimport Core
@@ -131,20 +131,6 @@ cdef int64_t handle_bytes(AutomatonHandle handle, bint states) except -1:
     if base is not None:
         total += base.made_of
     return total + (dfa.held.load(memory_order_relaxed) if states and dfa != NULL else 0)
-
-
-cdef vector[vector[int32_t]] terminal_sets(bytes rows, size_t count):
-    # Sets of numbers below `count`, from rows of bits.
-    cdef const uint8_t* bits = <const uint8_t*><const char*>rows
-    cdef vector[vector[int32_t]] sets
-    cdef size_t i, j, width = (count + 7) // 8
-    sets.resize(len(rows) // width)
-    with nogil:
-        for i in range(sets.size()):
-            for j in range(count):
-                if bits[i * width + j // 8] >> (j & 7) & 1:
-                    sets[i].push_back(<int32_t>j)
-    return sets
 
 
 cdef int read_code_points(LazyDfa* dfa, int32_t n_states, list sets, bytes edges, list epsilons,
@@ -437,7 +423,7 @@ cdef class Engine:
         for i in ignored:
             lexer.ignored[<int32_t>i] = 1
         if follow is not None:
-            lexer.follow = terminal_sets(follow, len(starts))
+            terminal_sets(follow, len(follow), len(starts), lexer.follow)
             lexer.after = after
         lexer.samples.avoided = avoided
         lexer.placed = placed

@@ -81,6 +81,7 @@ cdef cppclass Lexer:
     vector[void*] loop_path        # the same of walks in a self-loop: LexState*
     cbool away                     # an operation of a grammar with this lexer has let others in (turns.pyx)
 
+cdef void terminal_sets(const uint8_t* rows, size_t size, size_t count, vector[vector[int32_t]]& out) noexcept nogil
 cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminals) noexcept nogil
 cdef LexState* lexer_start(Automaton* automaton, vector[int32_t]& terminals) noexcept nogil
 cdef LexState* lexer_start_set(Automaton* automaton, vector[uint64_t]& bits) noexcept nogil

@@ -85,6 +85,16 @@ cdef LexState* lexer_start_set(Automaton* automaton, vector[uint64_t]& bits) noe
     return lexer.starts[known]
 
 
+cdef void terminal_sets(const uint8_t* rows, size_t size, size_t count, vector[vector[int32_t]]& out) noexcept nogil:
+    # Sets of numbers below `count`, from rows of bits.
+    cdef size_t i, j, width = (count + 7) // 8
+    out.resize(size // width)
+    for i in range(out.size()):
+        for j in range(count):
+            if rows[i * width + j // 8] >> (j & 7) & 1:
+                out[i].push_back(<int32_t>j)
+
+
 cdef cbool lexer_skips(const LexState* state) noexcept nogil:
     # Whether this may become an ignored terminal.
     cdef size_t i

@@ -72,7 +72,11 @@ def _together(parts: list[Import], in_a_row: bool = False) -> tuple[Grammar, lis
             # One lexeme is itself: what is read behind it is not what is read behind another one.  Captures are read beside imports alone.
             item = body if isinstance(body, Term) and not capturing else part
         if has_boundary:
-            has_lines = grammar.lexing is not None and not is_apart(grammar.lexing) and grammar.lexing.newline is not None
+            has_lines = (
+                grammar.lexing is not None
+                and not is_apart(grammar.lexing)
+                and grammar.lexing.newline is not None
+            )
             item = Seq((Term(Boundary(part.key, has_lines)), item))
             # The empty text is read as nothing: so what may end where a boundary is needs none for that.
             item = Choice((item, EMPTY)) if _may_be_empty(grammar) else item
@@ -85,7 +89,9 @@ def _bounded(parts: list[Import], made: list[Grammar], in_a_row: bool) -> list[b
 
     Not before one that is alone and begins with its own quote, nor before one that is alone and captures, which would not be read behind one.
     """
-    several = len({part.key for part, grammar in zip(parts, made, strict=True) if grammar.lexing is not None}) > 1
+    several = (
+        len({part.key for part, grammar in zip(parts, made, strict=True) if grammar.lexing is not None}) > 1
+    )
     bounded = []
     read_on = False  # by a longest match, if a text of those before ends here
     for grammar in made:

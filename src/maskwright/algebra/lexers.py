@@ -213,7 +213,9 @@ def one_lexer(grammars: list[Grammar]) -> list[Grammar]:
         assert grammar.lexing is not None
         try:
             # Nothing is ignored in front of what captures: no boundary stands there.
-            apart = grammar if is_apart(grammar.lexing) else (explicit if grammar.captures else placed)(grammar)
+            apart = (
+                grammar if is_apart(grammar.lexing) else (explicit if grammar.captures else placed)(grammar)
+            )
         except Inexact as error:
             raise Inexact(f"{error}, and it captures: it can be a part in a JsonString only") from None
         assert apart.lexing is not None
@@ -315,9 +317,7 @@ class Variants:
         """Whether the lexer reads it."""
         return isinstance(lexeme, Lexeme) and lexeme.key in self._ranks
 
-    def terminal(
-        self, whole: AnyLexeme, part: AnyLexeme
-    ) -> AnyLexeme:
+    def terminal(self, whole: AnyLexeme, part: AnyLexeme) -> AnyLexeme:
         """The terminal for a part of one; what is no terminal stays as it is."""
         if not isinstance(whole, Lexeme) or not isinstance(part, Lexeme) or whole.key not in self._ranks:
             return part

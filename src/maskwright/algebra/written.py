@@ -60,7 +60,9 @@ def text_of(lexeme: AnyLexeme) -> Regular:
 def textless(lexeme: AnyLexeme) -> Inexact:
     """The error for tokens that stand for themselves, and for boundaries."""
     if isinstance(lexeme, Boundary):
-        return Inexact("it has a grammar with a lexer beside or before another part, and each reads its own text")
+        return Inexact(
+            "it has a grammar with a lexer beside or before another part, and each reads its own text"
+        )
     return Inexact(f"{lexeme} stands for itself, and has no text that another language could have")
 
 

@@ -318,9 +318,7 @@ class _Lowering:
         places = Places()
         lexing = self.grammar.lexing
         placed = lexing.ignored if lexing is not None and lexing.placed else ()
-        boundaries = {
-            number for each, number in self.automaton_index.items() if isinstance(each, Boundary)
-        }
+        boundaries = {number for each, number in self.automaton_index.items() if isinstance(each, Boundary)}
         for state in self.plain:
             place = places.add(state.final)
             # Of other lexemes, each has a number of its own, from -2 on.

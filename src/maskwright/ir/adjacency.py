@@ -251,7 +251,9 @@ class Adjacency:
             place = work.popleft()
             waiting[place] = False
             here = before[place]
-            moves = [(behind, _bit(classes, terminal, others, bounded)) for terminal, behind in places.terms[place]]
+            moves = [
+                (behind, _bit(classes, terminal, others, bounded)) for terminal, behind in places.terms[place]
+            ]
             for rule, behind in places.calls[place]:
                 start = places.starts[rule]
                 moves += [(start, here), (behind, lasts[start] | (here if empty[start] else 0))]
