@@ -8,6 +8,7 @@ import itertools
 import json
 import random
 import re
+import sqlite3
 from collections.abc import Callable
 
 import pytest
@@ -393,6 +394,64 @@ def test_python_in_a_string_is_python(text: str, ascii_only: bool) -> None:
     )
     written = json.dumps({"code": text}, ensure_ascii=ascii_only)
     assert accepts(compiled, written) == has(source, text)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")
+def test_random_code_between_fences_is_read_by_ast_and_sqlite() -> None:
+    sql, python = mw.shipped_grammar("sql"), mw.shipped_grammar("python")
+    source = R("```sql\n") + sql + R("\n?```") | R("```python\n") + python + R("\n?```") | sql | python
+    compiled = mw.compile(source, VOCABULARY, limits=mw.Limits(max_seconds=60))
+    mask = mw.allocate_token_bitmask(1, VOCABULARY.vocab_size)
+    read = {"sql": 0, "python": 0, "": 0}
+    for seed in range(150):
+        rng, matcher = random.Random(seed), compiled.matcher()
+        written = b"```python\n" if seed % 3 == 0 else b"```sql\n" if seed % 3 == 1 else b""
+        assert matcher.accept_bytes(written)
+        for _ in range(100):
+            matcher.fill_next_token_bitmask(mask)
+            allowed = [i for i in range(256) if mask[0, i >> 5] >> (i & 31) & 1]
+            if not allowed:
+                break
+            usual = [i for i in allowed if i in b"\n abif:=(*,`"]
+            token = rng.choice(usual if usual and rng.random() < 0.3 else allowed)
+            assert matcher.accept_token(token)
+            written += bytes([token])
+        text = (
+            written + b"".join(VOCABULARY.tokens[token] for token in matcher.shortest_completion())
+        ).decode()
+        fenced = re.fullmatch(r"(?s)```(sql|python)\n(.*?)\n?```", text)
+        language, code = (fenced[1], fenced[2]) if fenced else ("", text)
+        read[language] += 1
+        # A line end before the fence may be the last one of the code.
+        assert any(
+            reads(each)
+            for each in (code, code + "\n")
+            for reads in (
+                (is_sql,) if language == "sql" else (is_python,) if language else (is_sql, is_python)
+            )
+        ), text
+    assert min(read.values()) >= 10
+
+
+def is_python(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def is_sql(text: str) -> bool:
+    """Whether SQLite reads it; which tables there are is no question of syntax."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("EXPLAIN " + text)
+    except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+        return not re.search("syntax error|unrecognized token|incomplete input", str(error))
+    finally:
+        connection.close()
+    return True
 
 
 @pytest.mark.slow

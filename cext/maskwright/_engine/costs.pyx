@@ -66,7 +66,7 @@ cdef cbool text_plain_does(LexState* state) noexcept nogil:
 
 
 cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool* found) noexcept nogil:
-    # Appends the shortest bytes, one at least, from `start` to a state that accepts `tag` (NO_TAG: any): breadth first among few states.
+    # Appends the shortest bytes, none for a boundary, from `start` to a state that accepts `tag` (NO_TAG: any): breadth first among few states.
     cdef vector[LexState*] queue
     cdef vector[pair[int32_t, uint8_t]] origin
     cdef unordered_map[int64_t, char] seen
