@@ -61,6 +61,13 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "shipped Python grammar without one keyword": lambda: (
         mw.shipped_grammar("python") - mw.Contains(["import"])
     ),
+    "shipped SQL grammar between fences": lambda: (
+        mw.Regex("```sql\\n") + mw.shipped_grammar("sql") + mw.Regex("\\n?```")
+    ),
+    "shipped Python grammar between fences": lambda: (
+        mw.Regex("```python\\n") + mw.shipped_grammar("python") + mw.Regex("\\n?```")
+    ),
+    "shipped SQL or Python grammar": lambda: mw.shipped_grammar("sql") | mw.shipped_grammar("python"),
 }
 
 
