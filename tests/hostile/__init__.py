@@ -5,6 +5,7 @@ json_shapes.py  schemas that are deep, wide, or of odd types and numbers
 json_meanings.py  schemas whose keywords multiply
 lark_texts.py   Lark grammars
 other_texts.py  GBNF, regular expressions, choices, structural tags, Python types
+rows.py         expressions of grammars with a lexer
 long_texts.py   texts of millions of characters
 calls.py        odd arguments: token ids, bitmasks, canvases
 operations.py   what is done with a source

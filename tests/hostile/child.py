@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import maskwright as mw
-from hostile import calls, json_meanings, json_shapes, json_texts, lark_texts, long_texts, other_texts
+from hostile import calls, json_meanings, json_shapes, json_texts, lark_texts, long_texts, other_texts, rows
 from hostile.cases import Case
 from hostile.operations import VOCABULARY, operations
 
-MODULES = (json_shapes, json_meanings, json_texts, lark_texts, other_texts, long_texts, calls)
+MODULES = (json_shapes, json_meanings, json_texts, lark_texts, other_texts, rows, long_texts, calls)
 ROOM = 8 << 30
 """Addresses for the process (bytes): what takes more ends here, and not the machine."""
 

@@ -24,7 +24,7 @@ from maskwright._engine.longest_match_walks cimport lexer_ignores
 from maskwright._engine.program cimport (
     ACCEPT, cost_add, Costs, Item, LOCAL_PLAIN, NO_KEY, NO_STATE, ParserState, Program, Return
 )
-from maskwright._engine.stacks cimport lex_in_newline, state_behind_boundaries, state_deep, state_from_kernel, state_goto, state_opens_line
+from maskwright._engine.stacks cimport lex_in_newline, state_deep, state_from_kernel, state_goto, state_opens_line
 from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.values cimport UNKNOWN_TEXT
 from maskwright._engine.core cimport thread_at
@@ -162,15 +162,16 @@ cdef cbool thread_leaves(Core* core, const Thread& thread) noexcept nogil:
 
 cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     # Whether a look at the thread tells that it can be completed, itself or behind a boundary that it is at.
-    cdef const vector[int32_t]* behind
+    cdef vector[Thread] before, behind
     cdef size_t i
     if thread_sure_before(core, thread):
         return True
     if thread.lex != NULL or core.program.states[thread.parser].boundaries.empty():
         return False
-    behind = state_behind_boundaries(core.program, thread.parser)
+    before.push_back(thread)
+    threads_behind_boundaries(core, before, behind)
     for i in range(behind.size()):
-        if thread_sure_before(core, thread_at(dereference(behind)[i], NULL)):
+        if thread_sure_before(core, behind[i]):
             return True
     return False
 

@@ -9,7 +9,7 @@ from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_has
-from maskwright._engine.limits cimport deferred_free_breathe
+from maskwright._engine.limits cimport deadline_worked, deferred_free_breathe
 from maskwright._engine.turns cimport turn_passed
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.vocabulary cimport Bits
@@ -23,7 +23,7 @@ from maskwright._engine.program cimport ACCEPT, Item, NO_KEY, NO_STATE, ParserSt
 from maskwright._engine.columns cimport node_intern
 from maskwright._engine.stacks cimport lex_in_newline, newline_column, state_deep, state_goto, state_intern
 from maskwright._engine.core cimport Core, LexedPlan, LexedRest, Mask, OpenGroup, Thread, thread_at
-from maskwright._engine.threads cimport threads_behind_boundaries
+from maskwright._engine.threads cimport threads_behind_boundaries, threads_normalize
 from maskwright._engine.alive cimport thread_is_embedded, thread_leaves, threads_alive, threads_step
 from maskwright._engine.boundaries cimport mask_add_crossing
 from maskwright._engine.states cimport (
@@ -69,6 +69,7 @@ cdef int32_t node_cut(Core* core, int32_t node, int32_t depth) noexcept nogil:
     id = core.plans.nodes[depth - 1].find(node)
     if id != UNKNOWN:
         return id
+    deadline_worked(&core.index.deadline, core.program.nodes[node].returns.size())
     for back in core.program.nodes[node].returns:
         if back.local != ACCEPT:
             back.node = node_cut(core, back.node, depth - 1)
@@ -500,8 +501,11 @@ cdef void mask_lexed(Core* core, const vector[Thread]& given, Mask* mask) noexce
     core.scratch.open.clear()
     if core.program.has_boundaries:
         threads_behind_boundaries(core, given, threads)
+        threads_normalize(threads)
         mask_add_crossing(core, threads, mask)
     for i in range(threads.size()):
+        if turn_passed(core.index):
+            return
         if threads[i].lookahead == NULL:
             lexed_without_lookahead(core, threads, mask, threads[i], threads.size() == 1)
         else:

@@ -8,6 +8,7 @@ from cython.operator cimport dereference
 from libc.stdint cimport int32_t
 from libcpp.vector cimport vector
 
+from maskwright._engine.containers cimport ScratchIds
 from maskwright._engine.limits cimport deadline_look
 from maskwright._engine.lexemes cimport KIND_BOUNDARY
 from maskwright._engine.shortest_match cimport UNREACHED
@@ -98,7 +99,7 @@ cdef uint64_t node_boundaries(Core* core, int32_t start) noexcept nogil:
     cdef Program* program = core.program
     cdef RestFacts* facts = facts_of(core)
     cdef vector[int32_t] work
-    cdef vector[char] seen
+    cdef ScratchIds seen
     cdef Return back
     cdef uint64_t found = 0
     cdef size_t head = 0
@@ -106,9 +107,10 @@ cdef uint64_t node_boundaries(Core* core, int32_t start) noexcept nogil:
     if known != facts.nodes.end():
         return dereference(known).second
     work.push_back(start)
-    seen.resize(program.nodes.size(), 0)
-    seen[start] = 1
+    seen.insert(start, 0)
     while head < work.size() and not facts.plain.empty():
+        if head & 255 == 255 and deadline_look(&core.index.deadline):
+            break
         for back in program.nodes[work[head]].returns:
             if back.local == ACCEPT:
                 continue
@@ -116,8 +118,8 @@ cdef uint64_t node_boundaries(Core* core, int32_t start) noexcept nogil:
             known = facts.nodes.find(back.node)
             if known != facts.nodes.end():
                 found |= dereference(known).second
-            elif not seen[back.node]:
-                seen[back.node] = 1
+            elif seen.find(back.node) < 0:
+                seen.insert(back.node, 0)
                 work.push_back(back.node)
         head += 1
     found &= ~<uint64_t>A_TERMINAL

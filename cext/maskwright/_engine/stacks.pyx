@@ -112,7 +112,12 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
                 known = known or state.tokens[k] == local.tokens[j]
             if not known:
                 state.tokens.push_back(local.tokens[j])
-        state.boundaries.insert(state.boundaries.end(), local.boundaries.begin(), local.boundaries.end())
+        for j in range(local.boundaries.size()):
+            known = False
+            for k in range(state.boundaries.size()):
+                known = known or state.boundaries[k] == local.boundaries[j]
+            if not known:
+                state.boundaries.push_back(local.boundaries[j])
         if terminals.size() < local.terminal_set.size():
             terminals.resize(local.terminal_set.size(), 0)
         for k in range(local.terminal_set.size()):
@@ -240,27 +245,17 @@ cdef int32_t state_behind(Program* program, int32_t node) noexcept nogil:
 
 
 cdef const vector[int32_t]* state_behind_boundaries(Program* program, int32_t id) noexcept nogil:
-    # The parser states behind the boundaries that are waited for, and behind those that come next to them.
+    # The parser states directly behind the boundaries that are waited for.
     cdef ParserState* state = program.states[id]
     cdef vector[int32_t] found
     cdef LexState* boundary
-    cdef size_t i, head = 0
-    cdef int32_t at = id, target
-    cdef cbool known
+    cdef int32_t target
     if state.has_behind:
         return &state.behind
-    while True:
-        for boundary in program.states[at].boundaries:
-            target = state_goto(program, at, boundary.automaton, 0, NO_KEY)
-            known = target == NO_STATE
-            for i in range(found.size()):
-                known = known or found[i] == target
-            if not known:
-                found.push_back(target)
-        if head == found.size():
-            break
-        at = found[head]
-        head += 1
+    for boundary in state.boundaries:
+        target = state_goto(program, id, boundary.automaton, 0, NO_KEY)
+        if target != NO_STATE:
+            found.push_back(target)
     if not program.index.deadline.passed:
         state.behind.swap(found)
         state.has_behind = True

@@ -5,7 +5,9 @@ from libc.stdint cimport uint64_t
 from libcpp.algorithm cimport sort
 from libcpp.unordered_map cimport unordered_map
 
+from maskwright._engine.containers cimport ScratchIds
 from maskwright._engine.sizes cimport bits_has
+from maskwright._engine.limits cimport deadline_worked
 from maskwright._engine.lexemes cimport Automaton, NO_TAG
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.keyset cimport key_text
@@ -274,14 +276,25 @@ cdef inline void lexed_open(Core* core, const Thread& thread, uint8_t byte, vect
 
 
 cdef void threads_behind_boundaries(Core* core, const vector[Thread]& threads, vector[Thread]& out) noexcept nogil:
-    # Add the threads behind boundaries that some are at.  A longest match does not look behind a boundary, so they have no lookahead.
+    # Add the threads behind boundaries that some are at, and behind those that come next to them, each once.  A longest match does not look
+    # behind a boundary, so they have no lookahead.
     cdef const vector[int32_t]* behind
-    cdef size_t i, j
+    cdef vector[int32_t] work
+    cdef ScratchIds seen
+    cdef size_t i, head = 0
     for i in range(threads.size()):
         if threads[i].lex == NULL and not core.program.states[threads[i].parser].boundaries.empty():
-            behind = state_behind_boundaries(core.program, threads[i].parser)
-            for j in range(behind.size()):
-                out.push_back(thread_at(dereference(behind)[j], NULL))
+            work.push_back(threads[i].parser)
+    while head < work.size() and not core.index.deadline.passed:
+        behind = state_behind_boundaries(core.program, work[head])
+        head += 1
+        for i in range(behind.size()):
+            if seen.find(dereference(behind)[i]) < 0:
+                seen.insert(dereference(behind)[i], 0)
+                out.push_back(thread_at(dereference(behind)[i], NULL))
+                if not core.program.states[dereference(behind)[i]].boundaries.empty():
+                    work.push_back(dereference(behind)[i])
+    deadline_worked(&core.index.deadline, head)
 
 
 cdef void lexed_step(Core* core, const vector[Thread]& threads, uint8_t byte, vector[Thread]& out) noexcept nogil:

@@ -52,6 +52,10 @@ def _together(parts: list[Import], in_a_row: bool = False) -> tuple[Grammar, lis
     lexed = [number for number, grammar in enumerate(made) if grammar.lexing is not None]
     bounded = _bounded(parts, made, in_a_row)
     if any(bounded) and any(grammar.captures for grammar in made):
+        if len(lexed) == 1 and made[lexed[0]].captures:
+            raise Inexact(
+                "its captures are not read before another part: use lexer='dynamic', or put it last"
+            )
         raise Inexact("its captures are not read beside a grammar with a lexer: use lexer='dynamic' for both")
     out = Grammar()
     begun: dict[Hashable, Ref] = {}
