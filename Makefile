@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 TYPES = $(shell find src -name '*.pxd')
-READERS = $(shell find $(patsubst %,src/maskwright/%,base compiling frontends ir regex regular) grammars -name '*.py' -o -name '*.lark')
+READERS = $(shell find $(patsubst %,src/maskwright/%,algebra base compiling frontends ir regex regular) grammars -name '*.py' -o -name '*.lark')
 SOURCES = $(shell find cext -name '*.pyx' -o -name '*.pxd' -o -name '*.hpp') $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
 .PHONY: demo docs wheel sdist sbom reproducible first-output test test-slow test-hostile test-hostile-short test-all test-gpu test-vllm test-ray test-engines test-peers coverage fuzz sanitize build lint profile bench clean
